@@ -46,7 +46,7 @@ impl CrashMachine {
             directory::make(place)?;
         }
         let node = machine.start(0)?;
-        node.volume_set().init(&machine.disk(), &volume()?)?;
+        node.disks.volumes.init(&machine.disk(), &volume()?)?;
         Ok(machine)
     }
 
@@ -181,7 +181,12 @@ pub fn come_back(node: &Node, name: &FileName) -> Result<Result<(), NodeError>> 
 
 /// Returns the reason why the node's volume was taken offline after a failed call; `None` if it was not.
 pub fn poison(node: &Node) -> Option<String> {
-    let problem = node.volumes().into_iter().find_map(|volume| volume.problem);
+    let problem = node
+        .disks
+        .volumes
+        .all()
+        .into_iter()
+        .find_map(|volume| volume.problem);
     problem
         .filter(|problem| matches!(problem, VolumeProblem::Poisoned(_)))
         .map(|problem| problem.to_string())

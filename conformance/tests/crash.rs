@@ -193,7 +193,8 @@ impl Case<'_> {
                 "{}: a poisoned volume took a file",
                 self.what
             );
-            node.volume_set()
+            node.disks
+                .volumes
                 .clear(&machine::volume().unwrap())
                 .unwrap();
             drop(node);

@@ -12,7 +12,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use archive_daemon::{Period, Step, Worker, WorkerError};
 use archive_durable::{DiskError, PublishError, Sidecar, Survey, UncachedFile, directory};
@@ -49,10 +48,10 @@ impl Node {
         let admitted = self.admission_of(name, admission)?;
         let id = verb("adopt", name)?;
         let claim = self.claim(name, &id)?;
-        let layout = self.layout(volume)?;
-        self.look_at(volume, &layout, name, now)?;
+        let layout = self.disks.find_layout(volume)?;
+        self.disks.reconcile_file(volume, &layout, name, now)?;
         let row = self
-            .catalog()
+            .catalog
             .row(name, volume)?
             .ok_or_else(|| NodeError::NotFound(name.clone()))?;
         let entry = Entry {
@@ -83,7 +82,7 @@ impl Node {
     /// Returns what an admission says, if it is one of this archive for a file of this name.
     fn admission_of(&self, name: &FileName, admission: &Envelope) -> Result<Admission, NodeError> {
         let admitted =
-            Admission::verify(admission, self.trust()).map_err(|error| NodeError::Admission {
+            Admission::verify(admission, &self.trust).map_err(|error| NodeError::Admission {
                 name: name.clone(),
                 why: error.to_string(),
             })?;
@@ -97,7 +96,7 @@ impl Node {
 
     /// Returns the admission in the sidecar of a copy, or `None` if it cannot be read.
     pub fn admission(&self, entry: &Entry) -> Option<String> {
-        let layout = self.layout(&entry.volume).ok()?;
+        let layout = self.disks.find_layout(&entry.volume).ok()?;
         admission_in(&layout.target(&entry.name).sidecar, &entry.name)
     }
 
@@ -125,7 +124,7 @@ impl Node {
             volume: volume.clone(),
             row,
         };
-        self.catalog().put(std::slice::from_ref(&entry))?;
+        self.catalog.put(std::slice::from_ref(&entry))?;
         Ok(entry)
     }
 
@@ -134,7 +133,7 @@ impl Node {
     pub fn hash_unexpected(&self, after: Option<&FileName>) -> Result<Option<FileName>, NodeError> {
         let mut last = None;
         let mut hashed = 0;
-        for (count, entry) in self.catalog().list(after)?.enumerate() {
+        for (count, entry) in self.catalog.list(after)?.enumerate() {
             let entry = entry?;
             // All volumes of one name are hashed together: a listing continues after a name.
             if (count >= ROWS || hashed >= BYTES) && last.as_ref() != Some(&entry.name) {
@@ -153,9 +152,10 @@ impl Node {
     fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
         let name = &entry.name;
         let volume = &entry.volume;
-        let (Ok(layout), Ok(_claim)) =
-            (self.layout(volume), self.claim(name, &verb("hash", name)?))
-        else {
+        let (Ok(layout), Ok(_claim)) = (
+            self.disks.find_layout(volume),
+            self.claim(name, &verb("hash", name)?),
+        ) else {
             return Ok(0);
         };
         let read = UncachedFile::open(&layout.target(name).file)
@@ -167,7 +167,7 @@ impl Node {
                 return Ok(0);
             }
         };
-        if let Some(row) = self.catalog().row(name, volume)?.filter(is_unhashed) {
+        if let Some(row) = self.catalog.row(name, volume)?.filter(is_unhashed) {
             let root = Some(root);
             self.put_row(name, volume, Row { size, root, ..row })?;
         }
@@ -250,7 +250,7 @@ impl Adoption<'_> {
         let Entry { name, volume, .. } = &self.entry;
         let text = sidecar_text(name, volume, admission, survey.outboard(), self.now)?;
         let _moving = self.node.moves().lock_moves();
-        self.node.layout(volume)?;
+        self.node.disks.find_layout(volume)?;
         let why = if self.had_another {
             "a sidecar of other content than the file has, for which people had it admitted anew"
         } else {
@@ -279,17 +279,18 @@ impl Adoption<'_> {
         } = self;
         let row = Row::intact(admitted.size, admitted.root, now, now);
         let entry = node.put_row(&name, &volume, row)?;
-        node.after_store(&entry, now)?;
+        node.disks.note_stored(&entry, now)?;
         if had_another {
-            node.unlist(&volume, &layout, &name);
+            node.disks.remove_from_manifest(&volume, &layout, &name);
         }
-        node.enlist(&volume, &layout, &name, admitted.root);
+        node.disks
+            .add_to_manifest(&volume, &layout, &name, admitted.root);
         tracing::info!(file = %name, %volume, had_another, "a file was given its admission");
         Ok(entry)
     }
 
     fn blame(&self, error: DiskError) -> NodeError {
-        self.node.blame(&self.entry.volume, error)
+        self.node.disks.blame_disk(&self.entry.volume, error)
     }
 }
 
@@ -349,7 +350,7 @@ impl Worker for StrangerWorker {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         if self.after.is_none() {
-            let looked = self.node.looked().load(Ordering::Acquire);
+            let looked = self.node.disks.count_looks();
             if looked == self.seen {
                 return Ok(Step::Idle(self.every.duration()));
             }

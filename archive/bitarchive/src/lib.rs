@@ -62,7 +62,7 @@ pub use catalog::{Catalog, Condition, Entry, FindingCounts, Row};
 pub use error::NodeError;
 pub use layout::{FileDirectory, Layout};
 pub use mend::{Mend, MendReport};
-pub use node::{Node, NodeOptions, OpenFile};
+pub use node::{Node, NodeDisks, NodeOptions, OpenFile};
 pub use reconcile::ReconcileReport;
 pub use rpc::{JobRunner, RunnerError, StartRunner};
 pub use serve::{StartError, serve};

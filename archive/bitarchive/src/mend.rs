@@ -77,11 +77,12 @@ impl Node {
     pub fn mend(&self, order: MendOrder, now: Timestamp) -> Result<Mend<'_>, NodeError> {
         let found = self.copy(&order.name, order.volume.as_ref(), now)?;
         let hold = self.hold(&order.name, Work::Mend)?;
-        let layout = self.layout(&found.volume)?;
-        self.reconciler(&found.volume, &layout, now)
+        let layout = self.disks.find_layout(&found.volume)?;
+        self.disks
+            .reconciler(&found.volume, &layout, now)
             .finish_cut_mend(&order.name)?;
         let row = self
-            .catalog()
+            .catalog
             .row(&found.name, &found.volume)?
             .ok_or_else(|| NodeError::NotFound(found.name.clone()))?;
         let entry = Entry { row, ..found };
@@ -214,7 +215,7 @@ impl Mend<'_> {
         for (at, group) in (offset..).step_by(GROUP).zip(bytes.chunks(GROUP)) {
             self.evidence
                 .compare(self.old.as_ref(), at, group)
-                .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+                .map_err(|error| self.node.disks.blame_disk(&self.entry.volume, error))?;
         }
         self.put(&bytes, BlockSource::Sent)?;
         if let Some(range) = self.wanted.front_mut() {
@@ -240,7 +241,7 @@ impl Mend<'_> {
         self.keep_up_to(size, progress)?;
         self.evidence
             .surplus(self.old.as_ref(), size)
-            .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+            .map_err(|error| self.node.disks.blame_disk(&self.entry.volume, error))?;
         // The order matters: the hold is given back last.
         let Self {
             _hold,
@@ -258,7 +259,7 @@ impl Mend<'_> {
         drop(old);
         let made = way
             .finish(size, order.root)
-            .map_err(|error| node.blame(&entry.volume, error))?;
+            .map_err(|error| node.disks.blame_disk(&entry.volume, error))?;
         let Some(made) = made else {
             let why = "with these groups it would still be damaged; verify it again, and send all damaged groups".to_owned();
             let name = entry.name;
@@ -281,7 +282,7 @@ impl Mend<'_> {
         let mut entry = replacing.entry.clone();
         entry.row.verified = Some(now);
         entry.row.condition = Condition::Present;
-        node.catalog().put(std::slice::from_ref(&entry))?;
+        node.catalog.put(std::slice::from_ref(&entry))?;
         tracing::info!(file = %entry.name, volume = %entry.volume, groups = count, attic = attic.as_deref(), "mended");
         Ok(MendReport {
             entry,
@@ -318,7 +319,7 @@ impl Mend<'_> {
     fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), NodeError> {
         self.way
             .put(bytes, source)
-            .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+            .map_err(|error| self.node.disks.blame_disk(&self.entry.volume, error))?;
         self.done += bytes.len() as u64;
         Ok(())
     }
@@ -389,7 +390,7 @@ impl CopyExchange<'_> {
         let failed = self.read_back(progress)?;
         if failed.is_some() {
             // The groups are in. The next verification judges the whole file.
-            reconcile::note_applied(self.node.catalog(), &self.entry, self.now)?;
+            reconcile::note_applied(&self.node.catalog, &self.entry, self.now)?;
         }
         journal.remove().map_err(|error| self.blame(error))?;
         failed.map_or(Ok(attic), Err)
@@ -426,14 +427,16 @@ impl CopyExchange<'_> {
 
     /// Puts the replaced groups into the attic. Returns the directory there, or `None` if no group differs.
     fn put_aside(&self, evidence: Evidence) -> Result<Option<String>, NodeError> {
-        self.node.still_there(&self.entry.volume, &self.layout)?;
+        self.node
+            .disks
+            .confirm_volume(&self.entry.volume, &self.layout)?;
         evidence
             .put_aside(&self.layout, &self.order, &self.entry, self.now)
             .map_err(|error| self.blame(error))
     }
 
     fn blame(&self, error: DiskError) -> NodeError {
-        self.node.blame(&self.entry.volume, error)
+        self.node.disks.blame_disk(&self.entry.volume, error)
     }
 
     /// Returns the error that the bytes read back are not those of the root.

@@ -123,7 +123,7 @@ impl VolumeGauges {
         let problem = volume.problem.as_ref();
         let is_poisoned = matches!(problem, Some(VolumeProblem::Poisoned(_)));
         let space =
-            (problem.is_none() || is_poisoned).then(|| node.volume_set().space(&volume.path));
+            (problem.is_none() || is_poisoned).then(|| node.disks.volumes.space(&volume.path));
         Some(Self {
             id: volume.id.clone()?,
             is_online: problem.is_none(),
@@ -159,7 +159,9 @@ impl Worker for MetricsWorker {
         self.instruments.show_oldest(age)?;
         let node = Arc::clone(&self.node);
         let seen = move || {
-            node.volumes()
+            node.disks
+                .volumes
+                .all()
                 .iter()
                 .filter_map(|volume| VolumeGauges::new(&node, volume))
                 .collect::<Vec<_>>()

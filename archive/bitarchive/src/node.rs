@@ -7,36 +7,32 @@
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
 
-use archive_durable::{DiskError, UncachedFile};
-use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
+use archive_durable::{UncachedFile, VolumeProblem, directory};
+use archive_model::{FileName, Mode, NodeId, ReplicaId, Root, UploadId};
 use archive_proof::{CopyBytes, ReadAt, TrustFile};
 use jiff::Timestamp;
 
 use crate::attic::AtticMoves;
 use crate::brake::Brake;
-use crate::catalog::{Catalog, Entry, FindingCounts};
+use crate::catalog::{Catalog, Condition, Entry, FindingCounts};
 use crate::claims::{Claim, FileLocks, Hold};
 use crate::error::NodeError;
-use crate::layout::Layout;
-use crate::reconcile::Reconciler;
+use crate::layout::{Layout, is_mend_name};
+use crate::reconcile::ReconcileReport;
 use crate::scrub_age::ScrubAge;
 use crate::settings::AtticSettings;
-use crate::volumes::{Volume, Volumes, VolumesError};
+use crate::volumes::Volumes;
 use crate::work::Work;
 
-mod answered;
 mod attic;
 mod disks;
-mod lists;
 mod receive;
-mod start;
 mod upkeep;
-mod walk;
 
 pub(crate) use attic::EvidenceWorker;
-pub(crate) use disks::SecondCopy;
+pub use disks::NodeDisks;
 use upkeep::Upkeep;
 
 /// The options of a node.
@@ -61,76 +57,100 @@ pub struct NodeOptions {
 /// A node. Shared by all who serve it.
 #[derive(Debug)]
 pub struct Node {
-    options: NodeOptions,
-    volumes: Volumes,
-    catalog: Catalog,
-    locks: FileLocks,
-    moves: AtticMoves,
+    id: NodeId,
+    replica: ReplicaId,
+    data: PathBuf,
+    /// The disks.
+    pub disks: Arc<NodeDisks>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) trust: Arc<TrustFile>,
+    locks: Arc<FileLocks>,
+    moves: Arc<AtticMoves>,
     upkeep: Upkeep,
     scrub_age: ScrubAge,
 }
 
 impl Node {
+    /// Opens the volumes and the catalog and reconciles them. Returns the node, and a report.
+    pub fn open(
+        options: NodeOptions,
+        now: Timestamp,
+    ) -> Result<(Self, ReconcileReport), NodeError> {
+        let NodeOptions {
+            node: id,
+            replica,
+            data,
+            volumes,
+            reserve,
+            trust,
+            attic,
+        } = options;
+        let volumes = Volumes::open(&id, &replica, &data, &volumes)?.with_reserve(reserve);
+        let opened = Catalog::open(&data.join("catalog"), stamp(now))?;
+        if let Some(why) = &opened.rebuild {
+            tracing::warn!(why, "the catalog is built again from the volumes");
+        }
+        let catalog = Arc::new(opened.catalog);
+        let trust = Arc::new(trust);
+        let locks = Arc::new(FileLocks::default());
+        let moves = Arc::new(AtticMoves::default());
+        let disks = Arc::new(NodeDisks::new(
+            volumes,
+            id.clone(),
+            Arc::clone(&trust),
+            Arc::clone(&catalog),
+            Arc::clone(&locks),
+            Arc::clone(&moves),
+        ));
+        let found = disks.refresh_volumes(now)?;
+        disks.note_retired(now)?;
+        let node = Self {
+            upkeep: Upkeep::new(&data, attic),
+            id,
+            replica,
+            data,
+            disks,
+            catalog,
+            trust,
+            locks,
+            moves,
+            scrub_age: ScrubAge::default(),
+        };
+        Ok((node, found))
+    }
+
     /// Returns the id of the node.
     pub const fn id(&self) -> &NodeId {
-        &self.options.node
+        &self.id
     }
 
     /// Returns the replica it belongs to.
     pub const fn replica(&self) -> &ReplicaId {
-        &self.options.replica
+        &self.replica
     }
 
     /// Returns the directory of its catalog.
     pub fn data(&self) -> &Path {
-        &self.options.data
+        &self.data
     }
 
-    /// Returns its volumes, online or not.
-    pub fn volumes(&self) -> Vec<Volume> {
-        self.volumes.all()
-    }
-
-    /// Returns the set of volumes, for the verbs of operators.
-    pub const fn volume_set(&self) -> &Volumes {
-        &self.volumes
-    }
-
-    /// The means by which a volume, or one file of it, is reconciled with the catalog.
-    pub(crate) fn reconciler<'a>(
-        &'a self,
-        volume: &'a VolumeId,
-        layout: &'a Layout,
-        now: Timestamp,
-    ) -> Reconciler<'a> {
-        Reconciler {
-            volumes: &self.volumes,
-            catalog: &self.catalog,
-            trust: &self.options.trust,
-            volume,
-            layout,
-            now,
-        }
-    }
-
-    /// Reconciles one file with the catalog, as a start would, and returns its root. A disk that fails meanwhile is
-    /// taken offline: after a failed sync of a name, a second one would pass and prove nothing.
-    pub(crate) fn look_at(
-        &self,
-        id: &VolumeId,
-        layout: &Layout,
-        name: &FileName,
-        now: Timestamp,
-    ) -> Result<Option<Root>, NodeError> {
-        self.note_looked();
-        let looked = self.reconciler(id, layout, now).file(name);
-        looked.map_err(|error| {
-            if let NodeError::Disk(error) = error {
-                self.blame(id, error)
-            } else {
-                error
+    /// Removes the bytes of uploads that nobody has touched since `before` (seconds since 1970). Returns their number.
+    pub fn reap(&self, before: i64) -> Result<u64, NodeError> {
+        let mut reaped = 0;
+        let receiving = self.locks.list_uploads();
+        for (_, layout) in self.disks.volumes.online() {
+            for (last, kind) in directory::look(&layout.incoming())? {
+                let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
+                let name = last.to_string_lossy();
+                let upload = name.split('.').next().unwrap_or_default();
+                let is_old = is_old && !is_mend_name(&name);
+                if is_old && !receiving.iter().any(|active| active.as_str() == upload) {
+                    directory::remove_name(&layout.incoming().join(&last))?;
+                    reaped += 1;
+                }
             }
-        })
+        }
+        Ok(reaped)
     }
 
     /// Returns the copies of a file on this node, the best one first. Several copies are for people to look at, unless
@@ -168,7 +188,8 @@ impl Node {
         let mut problem = NodeError::NotFound(name.clone());
         for entry in entries.into_iter().filter(|entry| entry.row.is_readable()) {
             match self
-                .layout(&entry.volume)
+                .disks
+                .find_layout(&entry.volume)
                 .and_then(|layout| open(&layout, entry))
             {
                 Ok(reading) => return Ok(reading),
@@ -176,6 +197,16 @@ impl Node {
             }
         }
         Err(problem)
+    }
+
+    /// Returns the copies of a file on this node, as the disks confirm them.
+    pub(crate) fn find_on_disk(
+        &self,
+        name: &FileName,
+        now: Timestamp,
+    ) -> Result<Vec<Entry>, NodeError> {
+        self.disks.look_up_file(name, now)?;
+        self.find(name)
     }
 
     /// Returns the upload that receives a file of this name now.
@@ -210,11 +241,7 @@ impl Node {
         &self.upkeep.moved
     }
 
-    pub(crate) const fn looked(&self) -> &AtomicU64 {
-        &self.upkeep.looked
-    }
-
-    pub(crate) const fn moves(&self) -> &AtticMoves {
+    pub(crate) fn moves(&self) -> &AtticMoves {
         &self.moves
     }
 
@@ -239,42 +266,69 @@ impl Node {
         &self.scrub_age
     }
 
-    pub(crate) const fn catalog(&self) -> &Catalog {
-        &self.catalog
+    /// Refuses a name that this node has. A copy on a draining volume may get a second one, which is how a drain moves
+    /// files: `second` says what is known of that copy.
+    pub(crate) fn refuse_taken(
+        &self,
+        name: &FileName,
+        second: Option<SecondCopy>,
+    ) -> Result<(), NodeError> {
+        for entry in self.catalog.find(name)? {
+            if !self.leaves_free(&entry, second) {
+                return Err(NodeError::Taken {
+                    name: entry.name,
+                    volume: entry.volume,
+                    root: entry.row.root,
+                });
+            }
+        }
+        Ok(())
     }
 
-    pub(crate) const fn trust(&self) -> &TrustFile {
-        &self.options.trust
-    }
-
-    /// Takes the volume offline if the error says that its disk fails, and returns the error.
-    pub(crate) fn blame(&self, volume: &VolumeId, error: DiskError) -> NodeError {
-        match self.volumes.blame(volume, &error) {
-            Ok(()) => NodeError::Disk(error),
-            Err(worse) => NodeError::Disk(worse),
+    fn leaves_free(&self, entry: &Entry, second: Option<SecondCopy>) -> bool {
+        let Some(volume) = self.disks.volumes.find(&entry.volume) else {
+            return false;
+        };
+        if volume.problem == Some(VolumeProblem::Retired) {
+            return true;
+        }
+        let is_draining = volume.mode == Mode::Draining;
+        match (&entry.row.condition, second) {
+            (Condition::Missing { .. }, _) => volume.problem.is_none() || is_draining,
+            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Any)) => is_draining,
+            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Of(root))) => {
+                is_draining && entry.row.root == Some(root)
+            }
+            (Condition::Present | Condition::Damaged { .. }, None)
+            | (Condition::Unexpected { .. }, _) => false,
         }
     }
 
-    pub(crate) fn is_online(&self, volume: &VolumeId) -> bool {
-        self.volumes
-            .find(volume)
-            .is_some_and(|volume| volume.problem.is_none())
+    /// Sorts the better copies first: those that are whole, and on a volume that stays.
+    fn sort_by_use(&self, entries: &mut [Entry]) {
+        let volumes = &self.disks.volumes;
+        entries.sort_by_key(|entry| {
+            let stays = volumes
+                .find(&entry.volume)
+                .is_some_and(|volume| volume.problem.is_none() && volume.mode != Mode::Draining);
+            let rank = match entry.row.condition {
+                Condition::Present => 0,
+                Condition::Damaged { .. } => 1,
+                Condition::Unexpected { .. } => 2,
+                Condition::Missing { .. } => 3,
+            };
+            (rank, !stays)
+        });
     }
+}
 
-    /// Returns the paths of a volume that is online.
-    pub fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
-        let volume = self
-            .volumes
-            .find(id)
-            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
-        match volume.problem {
-            None => Ok(Layout::new(&volume.path)),
-            Some(problem) => Err(NodeError::Offline {
-                volume: id.clone(),
-                problem,
-            }),
-        }
-    }
+/// The content of which a second copy may be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum SecondCopy {
+    /// The root is not known yet.
+    Any,
+    /// The copy has this root.
+    Of(Root),
 }
 
 /// A file of this node, open.
@@ -312,6 +366,11 @@ fn open(layout: &Layout, entry: Entry) -> Result<OpenFile, NodeError> {
         outboard,
         entry,
     })
+}
+
+/// Returns the number from which the stamps of findings count: a new one at each start.
+fn stamp(now: Timestamp) -> u64 {
+    u64::try_from(now.as_microsecond()).unwrap_or_default()
 }
 
 #[cfg(test)]

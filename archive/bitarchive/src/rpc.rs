@@ -221,7 +221,8 @@ impl NodeService for Door {
         request: Request<wire::SetModeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
         let mode = volumes::mode(request.into_inner())?;
-        self.change(move |node, _| node.set_mode(mode)).await
+        self.change(move |node, _| node.disks.set_node_mode(mode))
+            .await
     }
 
     async fn attic(
@@ -352,7 +353,7 @@ impl NodeService for Door {
 /// Compares the names on the disks with the catalog; the caller receives its progress.
 fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
     let mut news = verify::ProgressReport::new(clock);
-    let walked = node.walk(clock.now(), &mut |names| {
+    let walked = node.disks.walk_volumes(clock.now(), &mut |names| {
         news.report(names, |looked| send(answers, listing::looking(looked)))
     });
     news.end(walked.map_err(|error| convert::status(&error)))?;

@@ -151,7 +151,7 @@ impl Scrub {
         if since < pause {
             return false;
         }
-        let has_changed = self.round.node.catalog().writes() != last.writes;
+        let has_changed = self.round.node.catalog.writes() != last.writes;
         let next = self.round.control.next_due();
         let is_due = next.is_some_and(|next| next <= self.round.clock.now());
         let is_wanted = has_changed || is_due || self.again;
@@ -199,10 +199,10 @@ impl ScrubContext {
     fn survey(&self) -> Result<(ReadPlan, SurveyRecord), NodeError> {
         let at = self.clock.instant();
         let now = self.clock.now();
-        let writes = self.node.catalog().writes();
+        let writes = self.node.catalog.writes();
         let mut online: Vec<VolumeId> = Vec::new();
         let mut retired: Vec<VolumeId> = Vec::new();
-        for volume in self.node.volumes() {
+        for volume in self.node.disks.volumes.all() {
             match (volume.id, volume.problem) {
                 (Some(id), None) => online.push(id),
                 (Some(id), Some(VolumeProblem::Retired)) => retired.push(id),
@@ -245,7 +245,7 @@ impl ScrubContext {
 
     /// Reads a copy, unless it has been read since it was planned.
     fn read(&self, planned: &PlannedRead) -> Result<Entry, NodeError> {
-        let row = self.node.catalog().row(&planned.name, &planned.volume)?;
+        let row = self.node.catalog.row(&planned.name, &planned.volume)?;
         if row.is_none_or(|row| row.verified != planned.verified) {
             return Err(NodeError::NotFound(planned.name.clone()));
         }

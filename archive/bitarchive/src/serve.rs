@@ -205,7 +205,7 @@ fn spawn_keepers(
     let watched = Arc::clone(node);
     daemon
         .tasks
-        .spawn_watch("catalog", clock.clone(), move || watched.catalog().broken());
+        .spawn_watch("catalog", clock.clone(), move || watched.catalog.broken());
     let evidence = EvidenceWorker {
         node: Arc::clone(node),
         clock: clock.clone(),

@@ -98,7 +98,8 @@ impl NodeMachine {
     pub fn init(&self, volume: &str, disk: &str) {
         let (node, _) = self.start();
         let volume = VolumeId::new(volume).expect("an id");
-        node.init_volume(&self.path(disk), &volume, self.now)
+        node.disks
+            .init_volume(&self.path(disk), &volume, self.now)
             .expect("a volume");
     }
 

@@ -57,7 +57,7 @@ impl UploadReservation<'_> {
 impl Drop for UploadReservation<'_> {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.reserved.take().map(Reservation::give_back) {
-            let error = self.node.blame(&self.volume, error);
+            let error = self.node.disks.blame_disk(&self.volume, error);
             tracing::warn!(volume = %self.volume, %error, "the room reserved for an upload is given back at the next start");
         }
     }
@@ -89,15 +89,15 @@ impl Node {
             Err(error) if error.is_taken() => Stage::begin_anew(&incoming, id.as_str()),
             other => other,
         };
-        let stage = stage.map_err(|error| self.blame(&volume, error))?;
-        if let Err(error) = stage.reserve(size.min(self.volume_set().room_on(&layout)?)) {
-            let error = self.blame(&volume, error);
+        let stage = stage.map_err(|error| self.disks.blame_disk(&volume, error))?;
+        if let Err(error) = stage.reserve(size.min(self.disks.volumes.room_on(&layout)?)) {
+            let error = self.disks.blame_disk(&volume, error);
             stage.discard()?;
             return Err(error);
         }
         let reserved = stage
             .reservation()
-            .map_err(|error| self.blame(&volume, error))?;
+            .map_err(|error| self.disks.blame_disk(&volume, error))?;
         Ok(Upload {
             room: UploadReservation {
                 node: self,
@@ -121,7 +121,7 @@ impl Node {
         name: &FileName,
         now: Timestamp,
     ) -> NodeError {
-        match self.look_at(volume, layout, name, now) {
+        match self.disks.reconcile_file(volume, layout, name, now) {
             Ok(root) => NodeError::Taken {
                 name: name.clone(),
                 volume: volume.clone(),
@@ -157,7 +157,7 @@ impl Upload<'_> {
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
         self.stage
             .write_all(bytes)
-            .map_err(|error| self.node.blame(&self.volume, error))
+            .map_err(|error| self.node.disks.blame_disk(&self.volume, error))
     }
 
     /// Forgets the bytes beyond `length`, cut to whole groups.
@@ -165,7 +165,7 @@ impl Upload<'_> {
         let stage = self
             .stage
             .keep(length)
-            .map_err(|error| self.node.blame(&self.volume, error))?;
+            .map_err(|error| self.node.disks.blame_disk(&self.volume, error))?;
         Ok(Self { stage, ..self })
     }
 
@@ -173,7 +173,7 @@ impl Upload<'_> {
     pub fn sync(&self) -> Result<u64, NodeError> {
         self.stage
             .sync()
-            .map_err(|error| self.node.blame(&self.volume, error))?;
+            .map_err(|error| self.node.disks.blame_disk(&self.volume, error))?;
         Ok(self.stage.length() - self.stage.length() % GROUP_SIZE)
     }
 
@@ -181,7 +181,7 @@ impl Upload<'_> {
     pub fn discard(self) -> Result<(), NodeError> {
         self.stage
             .discard()
-            .map_err(|error| self.node.blame(&self.volume, error))
+            .map_err(|error| self.node.disks.blame_disk(&self.volume, error))
     }
 
     /// Compares the bytes with the admission, makes them durable, reads them back and gives them their final name. On
@@ -197,8 +197,8 @@ impl Upload<'_> {
             room,
         } = self;
         let name = claim.name.clone();
-        let blame = |error: DiskError| node.blame(&volume, error);
-        let admitted = match admitted::verify(admission, node.trust(), &name) {
+        let blame = |error: DiskError| node.disks.blame_disk(&volume, error);
+        let admitted = match admitted::verify(admission, &node.trust, &name) {
             Ok(admitted) => admitted,
             Err(refused) => {
                 stage.discard().map_err(blame)?;
@@ -220,20 +220,20 @@ impl Upload<'_> {
         }
         let text = sidecar_text(&name, &volume, admission, received.outboard(), now)?;
         // The disk may have failed, or been exchanged, while the bytes came.
-        node.layout(&volume)?;
+        node.disks.find_layout(&volume)?;
         let verified =
             received
                 .seal(&text)
                 .map_err(blame)?
                 .verify()
                 .map_err(|error| match error {
-                    Some(error) => node.blame(&volume, error),
+                    Some(error) => node.disks.blame_disk(&volume, error),
                     None => NodeError::ReadBack {
                         name: name.clone(),
                         volume: volume.clone(),
                     },
                 })?;
-        node.layout(&volume)?;
+        node.disks.find_layout(&volume)?;
         room.fill();
         put_leftovers_aside(&layout, id.as_str(), &name, node.id(), now).map_err(blame)?;
         verified
@@ -241,13 +241,14 @@ impl Upload<'_> {
             .map_err(|error| match error {
                 // Perhaps an earlier attempt failed after the name was given: the caller compares the root.
                 PublishError::Taken(_) => node.taken(&volume, &layout, &name, now),
-                PublishError::Disk(error) => node.blame(&volume, error),
+                PublishError::Disk(error) => node.disks.blame_disk(&volume, error),
             })?;
         let row = Row::intact(admitted.size, admitted.root, now, now);
         let entry = Entry { name, volume, row };
-        node.catalog().put(std::slice::from_ref(&entry))?;
-        node.after_store(&entry, now)?;
-        node.enlist(&entry.volume, &layout, &entry.name, admitted.root);
+        node.catalog.put(std::slice::from_ref(&entry))?;
+        node.disks.note_stored(&entry, now)?;
+        node.disks
+            .add_to_manifest(&entry.volume, &layout, &entry.name, admitted.root);
         Ok(entry)
     }
 }

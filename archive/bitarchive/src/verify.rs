@@ -55,16 +55,16 @@ impl Node {
         now: Timestamp,
     ) -> Result<Entry, NodeError> {
         let find = || -> Result<Vec<Entry>, NodeError> {
-            let mut found = self.catalog().find(name)?;
+            let mut found = self.catalog.find(name)?;
             found.retain(|entry| volume.is_none_or(|volume| entry.volume == *volume));
             Ok(found)
         };
         let mut found = find()?;
         // While it is received, its row is the upload's to write.
         if found.is_empty() && self.receiving(name).is_none() {
-            for (id, layout) in self.volume_set().online() {
+            for (id, layout) in self.disks.volumes.online() {
                 if volume.is_none_or(|volume| id == *volume) {
-                    self.look_at(&id, &layout, name, now)?;
+                    self.disks.reconcile_file(&id, &layout, name, now)?;
                 }
             }
             found = find()?;
@@ -86,7 +86,7 @@ impl Node {
         match &entry.row.condition {
             Condition::Present | Condition::Unexpected { .. } => Ok(entry.row.root),
             Condition::Damaged { unreadable, .. } if unreadable.is_empty() => {
-                let target = self.layout(&entry.volume)?.target(&entry.name);
+                let target = self.disks.find_layout(&entry.volume)?.target(&entry.name);
                 let data = UncachedFile::open(&target.file)?;
                 Ok(hash(&entry.name, &data, progress)?.map(|(_, root)| root))
             }
@@ -103,9 +103,9 @@ impl Node {
         progress: Progress<'_>,
     ) -> Result<Entry, NodeError> {
         let name = hold.name();
-        let layout = self.layout(volume)?;
+        let layout = self.disks.find_layout(volume)?;
         let row = self
-            .catalog()
+            .catalog
             .row(name, volume)?
             .ok_or_else(|| NodeError::NotFound(name.clone()))?;
         let before = row.condition.clone();
@@ -124,7 +124,7 @@ impl Node {
         };
         let row = judge.row(row, &mut yielding)?;
         // A disk that went away proves nothing about its files.
-        self.still_there(volume, &layout)?;
+        self.disks.confirm_volume(volume, &layout)?;
         let entry = Entry {
             name: name.clone(),
             volume: volume.clone(),
@@ -133,21 +133,11 @@ impl Node {
         if entry.row.condition != before {
             tracing::info!(file = %name, %volume, %before, now = %entry.row.condition, "verified: the condition of a copy has changed");
         }
-        self.catalog().put(std::slice::from_ref(&entry))?;
+        self.catalog.put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {
             self.suspect(&entry, now);
         }
         Ok(entry)
-    }
-
-    /// Checks that a volume is online, and that the disk which is there now is still that volume.
-    pub fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
-        self.layout(id)?;
-        let found = self.volume_set().confirm(id, layout);
-        found.map_err(|problem| NodeError::Offline {
-            volume: id.clone(),
-            problem,
-        })
     }
 }
 
@@ -189,7 +179,7 @@ impl CopyCheck<'_> {
     /// Makes the new row.
     fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
         let target = self.layout.target(self.name);
-        let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, self.node.trust())?;
+        let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, &self.node.trust)?;
         if let Ok((size, root, stored)) = sidecar {
             // The admission decides; the row is only what was known so far.
             row = Row {
@@ -316,7 +306,7 @@ impl CopyCheck<'_> {
                 tracing::warn!(file = %self.name, volume = %self.volume, "its outboard was not computed: the data changes while it is read");
             }
             Err(error) => {
-                let error = self.node.blame(self.volume, error);
+                let error = self.node.disks.blame_disk(self.volume, error);
                 tracing::warn!(file = %self.name, volume = %self.volume, %error, "its outboard was not computed again");
             }
         }

@@ -101,7 +101,7 @@ fn is_unreadable_as_a_whole(entry: &Entry) -> bool {
 
 /// Checks that the volume serves its good files.
 fn serves(node: &Node, what: &str) {
-    let problem = node.volume_set().find(&volume()).expect("known").problem;
+    let problem = node.disks.volumes.find(&volume()).expect("known").problem;
     assert_eq!(problem, None, "{what}");
     assert_eq!(verify(node, "good").row.condition, Condition::Present);
 }
@@ -239,16 +239,16 @@ fn a_volume_that_is_not_ready_says_why() {
     let dir = file.parent().expect("a directory");
     std::fs::rename(dir, machine.path("away")).expect("moved");
     let node = start(&machine);
-    let problem = |node: &Node| node.volume_set().find(&volume()).expect("known").problem;
+    let problem = |node: &Node| node.disks.volumes.find(&volume()).expect("known").problem;
     for _ in 0..2 {
         let found = problem(&node);
         assert!(
             matches!(&found, Some(VolumeProblem::Unready(why)) if why.contains("getdents")),
             "{found:?}"
         );
-        node.refresh(now()).expect("looked");
+        node.disks.refresh_volumes(now()).expect("looked");
     }
     std::fs::rename(machine.path("away"), dir).expect("moved");
-    node.refresh(now()).expect("looked");
+    node.disks.refresh_volumes(now()).expect("looked");
     serves(&node, "it came back");
 }

@@ -95,7 +95,7 @@ fn recheck(
         CopyProblem::Closed(error) if error.is_absent() => Some("it is known here and missing"),
         CopyProblem::Damaged | CopyProblem::Closed(_) => None,
     };
-    if let Err(gone) = shared.node.still_there(&entry.volume, layout) {
+    if let Err(gone) = shared.node.disks.confirm_volume(&entry.volume, layout) {
         let reason = format!("its volume went away while it was read: {gone}");
         let records = done.records;
         return Ok(FileResult {

@@ -36,7 +36,7 @@ pub(crate) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
         let (true, Some(root)) = (is_admitted(&entry.row), entry.row.root) else {
             continue;
         };
-        match node.layout(&entry.volume) {
+        match node.disks.find_layout(&entry.volume) {
             Ok(layout) if !matches!(entry.row.condition, Condition::Missing { .. }) => {
                 return Ok(Pick::Read(PickedCopy {
                     entry,

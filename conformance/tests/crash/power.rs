@@ -118,7 +118,7 @@ fn cut_power_again_and_again(image: &Image, machine: &CrashMachine) {
         // Where writes failed before the kill, the volume is poisoned, as it should be.
         let node = machine.start(now + 5).unwrap();
         let volume = machine::volume().unwrap();
-        node.volume_set().clear(&volume).unwrap();
+        node.disks.volumes.clear(&volume).unwrap();
         drop(node);
         acknowledged_files_are_there(machine, &acknowledged, now + 5, &what);
     }
@@ -161,7 +161,8 @@ fn volume_of_dead_disk_is_refused_until_cleared() {
     );
     let refused = machine::store(&node, &name("after-100000"), BEFORE + 10).unwrap();
     assert!(matches!(refused, Err(NodeError::NoSpace(_))), "{refused:?}");
-    node.volume_set()
+    node.disks
+        .volumes
         .clear(&machine::volume().unwrap())
         .unwrap();
     drop(node);

@@ -53,9 +53,9 @@ impl MendMethod {
         order: &MendOrder,
     ) -> Result<Self, NodeError> {
         let beside = MendPaths::new(layout, &entry.name);
-        let blame = |error| node.blame(&entry.volume, error);
+        let blame = |error| node.disks.blame_disk(&entry.volume, error);
         let size = entry.row.size;
-        if node.volume_set().room_on(layout)? >= size {
+        if node.disks.volumes.room_on(layout)? >= size {
             let stage = Stage::create(&beside.incoming, &beside.copy).map_err(blame)?;
             match stage.reserve(size) {
                 Ok(_) => return Ok(Self::Beside(Box::new(stage))),

@@ -59,7 +59,7 @@ impl Node {
         } = removal;
         let checksum = *checksum;
         let _claim = self.claim(name, &verb("put-aside", name)?)?;
-        let layout = self.layout(volume)?;
+        let layout = self.disks.find_layout(volume)?;
         let brake = self.brake_of(name, volume, checksum)?;
         brake.check(now)?;
         let target = layout.target(name);
@@ -76,18 +76,18 @@ impl Node {
         }
         brake.count(now)?;
         let _moving = self.moves.lock_moves();
-        self.layout(volume)?;
+        self.disks.find_layout(volume)?;
         let reason = Reason::new(Kind::File, name, now, cause);
-        let place =
-            make_place(&layout, ".", "file", &reason).map_err(|error| self.blame(volume, error))?;
+        let place = make_place(&layout, ".", "file", &reason)
+            .map_err(|error| self.disks.blame_disk(volume, error))?;
         let moved = directory::move_new(&target.file, &inside(&place, &target.file));
         let end = self.settle(volume, &layout, &place, name);
-        moved.map_err(|error| self.blame(volume, error))?;
+        moved.map_err(|error| self.disks.blame_disk(volume, error))?;
         let MoveEnd::Aside(place) = end? else {
             return Err(NodeError::NotFound(name.clone()));
         };
-        self.unlist(volume, &layout, name);
-        self.volume_set().note_change(volume);
+        self.disks.remove_from_manifest(volume, &layout, name);
+        self.disks.volumes.note_change(volume);
         let item = place.file_name().unwrap_or_default();
         tracing::info!(file = %name, %volume, item = %item.display(), who = cause.who, why = cause.why, "put aside");
         let listed = ItemPlace {
@@ -106,8 +106,8 @@ impl Node {
         cause: &Cause,
         now: Timestamp,
     ) -> Result<Entry, NodeError> {
-        let layout = self.layout(volume)?;
-        self.refuse_unless_open()?;
+        let layout = self.disks.find_layout(volume)?;
+        self.disks.refuse_unless_open()?;
         self.refuse_unless_writable(volume)?;
         let place = layout.attic().join(id.as_str());
         let name = whole_file(&place, volume, id)?;
@@ -116,7 +116,7 @@ impl Node {
         let target = layout.target(&name);
         if is_there(&target.file)? {
             return Err(NodeError::Taken {
-                root: self.look_at(volume, &layout, &name, now)?,
+                root: self.disks.reconcile_file(volume, &layout, &name, now)?,
                 name,
                 volume: volume.clone(),
             });
@@ -126,7 +126,7 @@ impl Node {
             sidecar: inside(&place, &target.sidecar),
             outboard: inside(&place, &target.outboard),
         };
-        let (size, root, stored) = reconcile::read_sidecar(&kept.sidecar, &name, self.trust())?
+        let (size, root, stored) = reconcile::read_sidecar(&kept.sidecar, &name, &self.trust)?
             .map_err(|why| NodeError::Admission {
                 name: name.clone(),
                 why,
@@ -134,7 +134,7 @@ impl Node {
         self.prove(volume, &layout, &kept, &name, size, root)?;
 
         let _moving = self.moves.lock_moves();
-        self.layout(volume)?;
+        self.disks.find_layout(volume)?;
         self.move_back(volume, &layout, id, &place, &name, now)?;
         let row = Row::intact(size, root, stored, now);
         let entry = Entry {
@@ -142,9 +142,10 @@ impl Node {
             volume: volume.clone(),
             row,
         };
-        self.catalog().put(std::slice::from_ref(&entry))?;
-        self.after_store(&entry, now)?;
-        self.enlist(volume, &layout, &entry.name, root);
+        self.catalog.put(std::slice::from_ref(&entry))?;
+        self.disks.note_stored(&entry, now)?;
+        self.disks
+            .add_to_manifest(volume, &layout, &entry.name, root);
         tracing::info!(file = %entry.name, %volume, item = %id, who = cause.who, why = cause.why, "taken back");
         Ok(entry)
     }
@@ -161,7 +162,7 @@ impl Node {
         now: Timestamp,
     ) -> Result<(), NodeError> {
         let target = layout.target(name);
-        let blame = |error: DiskError| self.blame(volume, error);
+        let blame = |error: DiskError| self.disks.blame_disk(volume, error);
         attic::put_leftovers_aside(layout, "take-back", name, self.id(), now).map_err(blame)?;
         let begun = layout.attic().join(format!(".{id}"));
         directory::move_new(place, &begun).map_err(blame)?;
@@ -194,7 +195,7 @@ impl Node {
         size: u64,
         root: Root,
     ) -> Result<(), NodeError> {
-        let blame = |error: DiskError| self.blame(volume, error);
+        let blame = |error: DiskError| self.disks.blame_disk(volume, error);
         let id = verb("take-back", name)?;
         let survey = Survey::hash(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (size, root) {
@@ -236,13 +237,13 @@ impl Node {
             .moves
             .settle_move(&self.catalog, volume, layout, place, name);
         ended.map_err(|error| match error {
-            NodeError::Disk(error) => self.blame(volume, error),
+            NodeError::Disk(error) => self.disks.blame_disk(volume, error),
             other => other,
         })
     }
 
     fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {
-        match self.volume_set().find(volume).map(|volume| volume.mode) {
+        match self.disks.volumes.find(volume).map(|volume| volume.mode) {
             Some(mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired)) => {
                 Err(NodeError::TakesNothing {
                     what: format!("volume {volume}"),
@@ -261,7 +262,7 @@ impl Node {
         volume: &VolumeId,
         root: Root,
     ) -> Result<&Brake, NodeError> {
-        if self.is_drained(volume) && self.has_elsewhere(name, volume, root)? {
+        if self.disks.is_drained(volume) && self.has_elsewhere(name, volume, root)? {
             Ok(self.brake_of_moved())
         } else {
             Ok(self.brake())
@@ -274,10 +275,10 @@ impl Node {
         volume: &VolumeId,
         root: Root,
     ) -> Result<bool, NodeError> {
-        let online = self.volume_set().online();
-        for entry in self.catalog().find(name)? {
+        let online = self.disks.volumes.online();
+        for entry in self.catalog.find(name)? {
             let is_same = entry.row.condition == Condition::Present && entry.row.root == Some(root);
-            if !is_same || entry.volume == *volume || self.is_drained(&entry.volume) {
+            if !is_same || entry.volume == *volume || self.disks.is_drained(&entry.volume) {
                 continue;
             }
             let Some((_, layout)) = online.iter().find(|(id, _)| *id == entry.volume) else {

@@ -53,7 +53,7 @@ impl Node {
         size: u64,
         earlier: EarlierUpload<'_>,
     ) -> Result<Upload<'_>, NodeError> {
-        self.refuse_unless_open()?;
+        self.disks.refuse_unless_open()?;
         let claim = self.claim(name, upload)?;
         self.refuse_taken(name, Some(SecondCopy::Any))?;
         if let Some((volume, layout)) = self.unfinished(upload) {
@@ -62,19 +62,26 @@ impl Node {
                     return self.open_upload(claim, volume, layout, size, points);
                 }
                 // The upload begins again on another volume, if one has room for all of it.
-                self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
+                self.disks
+                    .volumes
+                    .choose(size)?
+                    .ok_or(NodeError::NoSpace(size))?;
             }
             Stage::forget(&layout.incoming(), upload.as_str())
-                .map_err(|error| self.blame(&volume, error))?;
+                .map_err(|error| self.disks.blame_disk(&volume, error))?;
         }
         let _alone = self.upkeep.placing.lock();
-        let (volume, layout) = self.volumes.choose(size)?.ok_or(NodeError::NoSpace(size))?;
+        let (volume, layout) = self
+            .disks
+            .volumes
+            .choose(size)?
+            .ok_or(NodeError::NoSpace(size))?;
         self.open_upload(claim, volume, layout, size, None)
     }
 
     /// Finds the volume on which an earlier stream of an upload was cut.
     fn unfinished(&self, upload: &UploadId) -> Option<(VolumeId, Layout)> {
-        self.volumes.writable().into_iter().find(|(_, layout)| {
+        self.disks.volumes.writable().into_iter().find(|(_, layout)| {
             matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
         })
     }
@@ -93,7 +100,7 @@ impl Node {
         // A crash leaves the reservation.
         let held = found.len().max(found.blocks().saturating_mul(512));
         let rest = size.saturating_sub(held);
-        Ok(self.volumes.room_on(layout)? >= rest)
+        Ok(self.disks.volumes.room_on(layout)? >= rest)
     }
 }
 

@@ -1,14 +1,15 @@
 //! A node on real volumes with a real catalog: what it takes, what it refuses, and what its next start finds.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
-use archive_model::Root;
+use archive_model::{FileName, Root, UploadId, VolumeId};
 use archive_proof::{Admission, Envelope, SigningKey};
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::catalog::Condition;
+use crate::catalog::{Condition, Entry};
+use crate::layout::Layout;
 use crate::reconcile::ReconcileReport;
 use crate::testing::{NodeMachine, sign};
 
@@ -320,6 +321,6 @@ fn absent_volume_makes_no_file_missing() {
     );
     std::fs::remove_dir(machine.path("disk")).unwrap();
     std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
-    assert_eq!(node.refresh(now()).unwrap().unchanged, 1);
+    assert_eq!(node.disks.refresh_volumes(now()).unwrap().unchanged, 1);
     node.open_file(&name("a")).unwrap();
 }

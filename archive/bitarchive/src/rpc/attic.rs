@@ -88,7 +88,7 @@ pub(crate) fn list(
 ) -> Result<(), Status> {
     let mut gaps = convert::gaps(node);
     let mut all: Vec<(ItemPlace, Layout)> = Vec::new();
-    for (volume, layout) in node.volume_set().online() {
+    for (volume, layout) in node.disks.volumes.online() {
         match attic::list(&layout, &volume) {
             Ok(listed) => all.extend(listed.into_iter().map(|one| (one, layout.clone()))),
             Err(error) => gaps.push(convert::volume_gap(node, VolumeName::Id(volume), &error)),

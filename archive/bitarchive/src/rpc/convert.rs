@@ -129,7 +129,9 @@ pub(crate) fn being_received(
 
 /// Returns the volumes that nobody can look at now. A retired one is not among them: its files are missing.
 pub fn gaps(node: &Node) -> Vec<wire::Gap> {
-    node.volumes()
+    node.disks
+        .volumes
+        .all()
         .into_iter()
         .filter_map(|volume| match volume.problem {
             None | Some(VolumeProblem::Retired) => None,
@@ -155,8 +157,8 @@ pub(crate) fn volume_gap(
 
 /// Returns the state of the node. Blocks, because the disks are asked for their room.
 pub(crate) fn report(node: &Node) -> NodeState {
-    let volumes = node.volumes();
-    let mode = node.mode();
+    let volumes = node.disks.volumes.all();
+    let mode = node.disks.volumes.mode();
     let open = volumes.iter().filter(|_| mode == Mode::ReadWrite);
     let mut rooms: Vec<u64> = open.map(|volume| usable(node, volume)).collect();
     rooms.sort_unstable();
@@ -182,15 +184,15 @@ pub(crate) fn report(node: &Node) -> NodeState {
 
 fn usable(node: &Node, volume: &Volume) -> u64 {
     match (volume.layout(), volume.mode) {
-        (Some(layout), Mode::ReadWrite) => node.volume_set().room_on(&layout).unwrap_or_default(),
+        (Some(layout), Mode::ReadWrite) => node.disks.volumes.room_on(&layout).unwrap_or_default(),
         _ => 0,
     }
 }
 
 fn volume_state(node: &Node, volume: Volume) -> VolumeState {
-    let warnings = volume.id.as_ref().map(|id| node.volume_set().warnings(id));
+    let warnings = volume.id.as_ref().map(|id| node.disks.volumes.warnings(id));
     let space = match volume.problem {
-        None => node.volume_set().space(&volume.path),
+        None => node.disks.volumes.space(&volume.path),
         Some(_) => Ok(Space { total: 0, free: 0 }),
     };
     let (space, unknown) = match space {

@@ -217,7 +217,11 @@ async fn node_reports_the_state_of_its_volumes() {
         "a retired volume is no gap"
     );
     std::fs::rename(test.path("two"), test.path("away")).unwrap();
-    test.door.node.refresh(test.door.clock.now()).unwrap();
+    test.door
+        .node
+        .disks
+        .refresh_volumes(test.door.clock.now())
+        .unwrap();
     let gaps = test.attic("").await.1.gaps;
     assert_eq!(
         (gaps.len(), gaps[0].volume.as_str()),
@@ -344,7 +348,7 @@ async fn admissions_come_sorted_with_blanks_for_damage() {
         if number % 100 == 7 {
             let found = FileName::new(&name).unwrap();
             let volume: VolumeId = test.door.node.find(&found).unwrap()[0].volume.clone();
-            let layout = test.door.node.layout(&volume).unwrap();
+            let layout = test.door.node.disks.find_layout(&volume).unwrap();
             let sidecar = layout.target(&found).sidecar;
             std::fs::remove_file(&sidecar).unwrap();
             if number != 7 {
@@ -360,7 +364,11 @@ async fn admissions_come_sorted_with_blanks_for_damage() {
     assert_eq!(test.admissions("f199", false).await.0, expected[200..]);
     assert!(test.admissions("", true).await.0.is_empty());
     std::fs::rename(test.path("one"), test.path("away")).unwrap();
-    test.door.node.refresh(test.door.clock.now()).unwrap();
+    test.door
+        .node
+        .disks
+        .refresh_volumes(test.door.clock.now())
+        .unwrap();
     let (all, end) = test.admissions("", false).await;
     assert_eq!(
         (all.len(), end.gaps.len()),

@@ -211,7 +211,7 @@ impl FileReceiver for Node {
         let is_whole = |entry: &Entry| {
             entry.row.condition == Condition::Present
                 && entry.row.root.is_some()
-                && self.is_online(&entry.volume)
+                && self.disks.is_online(&entry.volume)
         };
         Ok(self.find(name)?.into_iter().find(is_whole))
     }

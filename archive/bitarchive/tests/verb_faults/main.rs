@@ -86,9 +86,9 @@ fn start(machine: &NodeMachine) -> Node {
 /// Starts again, after people have cleared poisoned volumes.
 fn start_again(machine: &NodeMachine) -> Node {
     let node = start(machine);
-    for known in node.volumes() {
+    for known in node.disks.volumes.all() {
         if let (Some(id), Some(VolumeProblem::Poisoned(_))) = (&known.id, &known.problem) {
-            node.clear(id, now()).expect("cleared");
+            node.disks.clear_volume(id, now()).expect("cleared");
         }
     }
     node
@@ -105,7 +105,7 @@ fn store_and_put_aside(machine: &NodeMachine) {
 }
 
 fn items(node: &Node) -> Vec<Item> {
-    let online = node.volume_set().online();
+    let online = node.disks.volumes.online();
     let listed = online.iter().flat_map(|(volume, layout)| {
         let listed = attic::list(layout, volume).expect("a list");
         listed.into_iter().map(|one| attic::item(layout, &one))
@@ -288,7 +288,8 @@ fn node_recovers_from_any_failing_call() {
         },
     );
     let init = |machine: &NodeMachine, node: &Node| {
-        node.init_volume(&machine.path("two"), &volume("v2"), now())
+        node.disks
+            .init_volume(&machine.path("two"), &volume("v2"), now())
             .map(drop)
     };
     // Making the directories is one call after the other; some of them, and all that comes after.
@@ -299,12 +300,12 @@ fn node_recovers_from_any_failing_call() {
         init,
         |machine, what, is_done| {
             let node = start_again(machine);
-            let known = node.volume_set().find(&volume("v2"));
+            let known = node.disks.volumes.find(&volume("v2"));
             assert!(known.is_some() || !is_done, "{what}");
             if known.is_none() {
                 init(machine, &node).expect(what);
             }
-            let online = node.volume_set().online();
+            let online = node.disks.volumes.online();
             assert_eq!(online.len(), 2, "{what}");
         },
     );
@@ -312,10 +313,10 @@ fn node_recovers_from_any_failing_call() {
         "retire",
         0,
         store,
-        |_, node| node.retire_volume(&volume("v1"), now()).map(drop),
+        |_, node| node.disks.retire_volume(&volume("v1"), now()).map(drop),
         |machine, what, is_done| {
             let node = start_again(machine);
-            let known = node.volume_set().find(&volume("v1")).expect("a volume");
+            let known = node.disks.volumes.find(&volume("v1")).expect("a volume");
             let is_retired = known.problem == Some(VolumeProblem::Retired);
             assert!(is_retired || !is_done, "{what}");
             let entry = node.find(&name()).expect("entries").remove(0);
@@ -377,7 +378,7 @@ fn unsynced_name_keeps_volume_offline() {
         fault::arm(None);
         let file = machine.target(NAME).file;
         let directory = file.parent().expect("a directory").display().to_string();
-        for known in opened.iter().flat_map(|(node, _)| node.volumes()) {
+        for known in opened.iter().flat_map(|(node, _)| node.disks.volumes.all()) {
             if let Some(VolumeProblem::Poisoned(why)) = known.problem {
                 is_synced |= why.contains(&format!("{directory}:"));
             }

@@ -239,7 +239,11 @@ async fn files_come_in_order_with_gaps_and_losses() {
     let goes = on("v2");
     assert!(!stays.is_empty() && !goes.is_empty());
     std::fs::rename(fixture.path("two"), fixture.path("away")).unwrap();
-    fixture.node.refresh(fixture.clock.now()).unwrap();
+    fixture
+        .node
+        .disks
+        .refresh_volumes(fixture.clock.now())
+        .unwrap();
     let only_f = || {
         let mut only = open();
         only.spec.as_mut().unwrap().files = "f..".to_owned();

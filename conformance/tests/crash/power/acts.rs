@@ -67,13 +67,13 @@ fn power_cuts_leave_every_act_done_or_repeatable() {
 fn check(machine: &CrashMachine, now: i64, said: &[String], what: &str) {
     let node = machine.start(now).unwrap();
     let clear = |node: &Node| {
-        node.clear(
+        node.disks.clear_volume(
             &machine::volume().unwrap(),
             Timestamp::from_second(now).unwrap(),
         )
     };
     clear(&node).unwrap();
-    let volumes = node.volumes();
+    let volumes = node.disks.volumes.all();
     assert!(
         volumes.iter().all(|volume| volume.problem.is_none()),
         "{what}: {volumes:?}"
@@ -147,7 +147,7 @@ fn mended(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str)
 }
 
 fn whole_files_aside(node: &Node) -> Vec<Item> {
-    let online = node.volume_set().online();
+    let online = node.disks.volumes.online();
     let items = online.iter().flat_map(|(volume, layout)| {
         let listed = attic::list(layout, volume).unwrap();
         listed.into_iter().map(|one| attic::item(layout, &one))

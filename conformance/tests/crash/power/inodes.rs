@@ -46,7 +46,7 @@ fn spoil(image: &Path, inode: u64) {
 }
 
 fn serves(node: &Node, good: &FileName, what: &str) {
-    let volumes = node.volumes();
+    let volumes = node.disks.volumes.all();
     assert!(
         volumes.iter().all(|volume| volume.problem.is_none()),
         "{what}: {volumes:?}"

@@ -41,7 +41,7 @@ impl Node {
             checksum,
             cause,
         } = item;
-        let layout = self.layout(volume)?;
+        let layout = self.disks.find_layout(volume)?;
         let place = layout.attic().join(id.as_str());
         let refused = |why: &str| NodeError::Attic {
             volume: volume.clone(),
@@ -85,7 +85,7 @@ impl Node {
         let name = name.as_ref().map(tracing::field::display);
         self.brake().count(now)?;
         tracing::warn!(%volume, item = %id, file = name, bytes, who = cause.who, why = cause.why, "purged");
-        if destroy(&place).map_err(|error| self.blame(volume, error))? {
+        if destroy(&place).map_err(|error| self.disks.blame_disk(volume, error))? {
             Ok(bytes)
         } else {
             Err(refuse_odd())
@@ -96,7 +96,7 @@ impl Node {
     /// the number of items. A volume that fails keeps no other from its turn.
     pub fn end_evidence(&self, now: Timestamp) -> u64 {
         let mut ended = 0;
-        for (volume, layout) in self.volume_set().online() {
+        for (volume, layout) in self.disks.volumes.online() {
             match self.end_evidence_on(&volume, &layout, now, &mut ended) {
                 Ok(()) => {}
                 Err(error) => tracing::warn!(%volume, %error, "old evidence was not removed"),
@@ -115,7 +115,7 @@ impl Node {
         let settings = self.attic_settings();
         let kept = settings.evidence.max(settings.min_age).duration();
         let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
-        let blame = |error| self.blame(volume, error);
+        let blame = |error| self.disks.blame_disk(volume, error);
         for listed in attic::list(layout, volume).map_err(blame)? {
             let Some(id) = listed.name.to_str().and_then(|id| AtticId::new(id).ok()) else {
                 continue;
@@ -130,7 +130,7 @@ impl Node {
                 continue;
             }
             let _moving = self.moves.lock_moves();
-            self.still_there(volume, layout)?;
+            self.disks.confirm_volume(volume, layout)?;
             if destroy(&place).map_err(blame)? {
                 *ended += 1;
                 tracing::info!(%volume, item = %id, file = %reason.name, "old evidence was removed");

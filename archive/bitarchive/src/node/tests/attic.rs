@@ -31,7 +31,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 pub(super) fn items(node: &Node) -> Vec<Item> {
     let mut items = Vec::new();
-    for (volume, layout) in node.volume_set().online() {
+    for (volume, layout) in node.disks.volumes.online() {
         let mut listed = crate::attic::list(&layout, &volume).unwrap();
         listed.sort_unstable();
         items.extend(listed.iter().map(|one| crate::attic::item(&layout, one)));
@@ -71,7 +71,7 @@ impl NodeMachine {
 /// Returns the root of the whole file in an item.
 fn checksum_in(node: &Node, item: &Item) -> Option<Root> {
     let name = item.name.as_ref().filter(|_| item.kind == Kind::File)?;
-    let layout = node.layout(&item.volume).ok()?;
+    let layout = node.disks.find_layout(&item.volume).ok()?;
     let place = layout.attic().join(&item.id);
     let file = place.join(layout.target(name).file.file_name().unwrap());
     std::fs::read(file).ok().map(|bytes| root(&bytes))
@@ -182,7 +182,7 @@ fn item_never_comes_back_over_another_file() {
         b"stranger"
     );
     std::fs::remove_file(machine.target("a").file).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert_eq!(items(&node).len(), 4);
 }
 
@@ -330,18 +330,22 @@ fn nothing_comes_back_where_nothing_is_taken() {
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
     let item = put_aside(&node, "a", b"one").unwrap();
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     assert!(matches!(
         restore_item(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
-    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
-    node.set_mode(Mode::ReadOnly).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::ReadWrite)
+        .unwrap();
+    node.disks.set_node_mode(Mode::ReadOnly).unwrap();
     assert!(matches!(
         restore_item(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
-    node.set_mode(Mode::ReadWrite).unwrap();
+    node.disks.set_node_mode(Mode::ReadWrite).unwrap();
     store_on(&machine, &node, "v2", "a", b"one");
     assert!(
         matches!(restore_item(&node, &item), Err(NodeError::Taken { .. })),
@@ -353,7 +357,7 @@ fn nothing_comes_back_where_nothing_is_taken() {
         Err(NodeError::NoItem { .. })
     ));
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert!(matches!(
         restore_item(&node, &item),
         Err(NodeError::Offline { .. })

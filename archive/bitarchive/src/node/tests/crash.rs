@@ -61,7 +61,7 @@ impl Scene {
             volume: id("v1"),
             row,
         };
-        node.catalog().put(&[entry]).unwrap();
+        node.catalog.put(&[entry]).unwrap();
         drop(node);
         self
     }

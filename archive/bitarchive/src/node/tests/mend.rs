@@ -14,12 +14,10 @@ fn read(path: &Path) -> Vec<u8> {
 
 /// Makes a machine whose disk has no room above the reserve.
 fn start_full(machine: &NodeMachine) -> Node {
-    let (node, _) = machine.start();
     let options = NodeOptions {
         reserve: u64::MAX,
-        ..node.options.clone()
+        ..machine.options.clone()
     };
-    drop(node);
     Node::open(options, now()).unwrap().0
 }
 

@@ -41,7 +41,7 @@ fn returning_upload_spares_its_published_file() {
         bytes(20_000)
     );
     let row = node.find(&name("a")).unwrap().remove(0).row;
-    node.catalog()
+    node.catalog
         .remove(&name("a"), &VolumeId::new("v1").unwrap())
         .unwrap();
     let Err(NodeError::Taken { root, .. }) = machine.store(&node, "a", &bytes(20_000)) else {

@@ -41,7 +41,7 @@ fn machine_with(files: &[&str]) -> NodeMachine {
     for entry in &mut entries {
         entry.row.verified = Some(clock_now() - Duration::from_hours(2));
     }
-    node.catalog().put(&entries).unwrap();
+    node.catalog.put(&entries).unwrap();
     machine
 }
 

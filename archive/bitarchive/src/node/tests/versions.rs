@@ -179,7 +179,7 @@ fn later_memory_and_labels_are_refused_by_name() {
     later(&label, "holdfast-volume/1", "holdfast-volume/2");
     let (node, found) = machine.start();
     assert_eq!(found, ReconcileReport::default(), "nothing is missing");
-    let problem = node.volume_set().find(&volume()).unwrap().problem.unwrap();
+    let problem = node.disks.volumes.find(&volume()).unwrap().problem.unwrap();
     assert!(
         problem.to_string().contains("holdfast-volume/2"),
         "{problem}"

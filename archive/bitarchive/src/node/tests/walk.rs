@@ -6,7 +6,9 @@ use super::*;
 use crate::claims::verb;
 
 fn walk(node: &Node) {
-    let walked = node.walk(now(), &mut |_| ControlFlow::Continue(()));
+    let walked = node
+        .disks
+        .walk_volumes(now(), &mut |_| ControlFlow::Continue(()));
     assert_eq!(walked.unwrap(), Some(()));
 }
 
@@ -122,12 +124,19 @@ fn absent_disk_has_lost_nothing() {
         node.find_on_disk(&name("a"), now()).unwrap();
         let known = [("a", "present"), ("b", "present")];
         assert_eq!(conditions(&node), expected(&known));
-        assert!(node.volumes()[0].problem.is_some(), "it is offline");
+        assert!(
+            node.disks.volumes.all()[0].problem.is_some(),
+            "it is offline"
+        );
     }
     std::fs::remove_dir(machine.path("disk")).unwrap();
     std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
-    node.refresh(now()).unwrap();
-    assert_eq!(node.volumes()[0].problem, None, "nobody poisoned it");
+    node.disks.refresh_volumes(now()).unwrap();
+    assert_eq!(
+        node.disks.volumes.all()[0].problem,
+        None,
+        "nobody poisoned it"
+    );
 }
 
 /// Fails if a row that is wrong proves that a file is not there, or that it is.
@@ -141,9 +150,9 @@ fn wrong_row_proves_nothing_about_one_name() {
     };
     let mut wrong = node.find(&name("a")).unwrap();
     wrong[0].row.condition = Condition::Missing { since: now() };
-    node.catalog().put(&wrong).unwrap();
+    node.catalog.put(&wrong).unwrap();
     assert_eq!(find("a"), [Condition::Present]);
-    node.catalog().remove(&name("a"), &wrong[0].volume).unwrap();
+    node.catalog.remove(&name("a"), &wrong[0].volume).unwrap();
     assert_eq!(find("a"), [Condition::Present]);
     std::fs::remove_file(machine.target("b").file).unwrap();
     assert_eq!(find("b"), [Condition::Missing { since: now() }]);
@@ -155,7 +164,7 @@ fn wrong_row_proves_nothing_about_one_name() {
 fn walk_ends_when_its_callback_stops_it() {
     let (_machine, node) = with_files(&["a"]);
     let mut calls = 0;
-    let walked = node.walk(now(), &mut |_| {
+    let walked = node.disks.walk_volumes(now(), &mut |_| {
         calls += 1;
         ControlFlow::Break(())
     });

@@ -82,7 +82,7 @@ async fn second_heartbeat_waits_for_first() {
     let said = &played.0;
     let second = async {
         said.arrived.acquire().await.unwrap().forget();
-        node.set_mode(Mode::ReadOnly).unwrap();
+        node.disks.set_node_mode(Mode::ReadOnly).unwrap();
         let mut second = pin!(notifier.notify());
         // Nothing may come of it before the first is answered, however long that takes: this is how long is looked.
         tokio::select! {

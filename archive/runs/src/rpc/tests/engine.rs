@@ -220,7 +220,12 @@ async fn damage_costs_its_own_file_and_is_filed() {
     let target = |name: &str| {
         let name = FileName::new(name).unwrap();
         let volume = fixture.node.find(&name).unwrap()[0].volume.clone();
-        fixture.node.layout(&volume).unwrap().target(&name)
+        fixture
+            .node
+            .disks
+            .find_layout(&volume)
+            .unwrap()
+            .target(&name)
     };
     let flip = |path: &std::path::Path, at: usize| {
         let mut bytes = std::fs::read(path).unwrap();

@@ -70,12 +70,15 @@ impl TestNode {
 
     pub(super) fn set_mode(&self, volume: &str, mode: Mode) {
         let volume = VolumeId::new(volume).unwrap();
-        self.node.set_volume_mode(&volume, mode).unwrap();
+        self.node.disks.set_volume_mode(&volume, mode).unwrap();
     }
 
     pub(super) fn retire(&self, volume: &str) {
         let volume = VolumeId::new(volume).unwrap();
-        self.node.retire_volume(&volume, self.clock.now()).unwrap();
+        self.node
+            .disks
+            .retire_volume(&volume, self.clock.now())
+            .unwrap();
     }
 
     /// Stores a file.
