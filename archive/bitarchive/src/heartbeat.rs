@@ -71,7 +71,7 @@ impl Worker for DiskWorker {
                 .raise_changed()
                 .map_err(NodeError::from)?;
             node.catalog.stamp();
-            node.reap(before)
+            node.files.reap_uploads(before)
         })
         .await??;
         Ok(Step::Idle(self.every.duration()))

@@ -31,7 +31,6 @@
 #![doc = include_str!("../FORMAT.md")]
 
 mod admitted;
-mod adopt;
 pub mod attic;
 pub mod brake;
 pub mod catalog;
@@ -42,7 +41,6 @@ pub mod error;
 mod heartbeat;
 pub mod layout;
 pub mod manifest;
-pub mod mend;
 mod metrics;
 pub mod node;
 pub mod reconcile;
@@ -53,19 +51,17 @@ pub mod serve;
 pub mod settings;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod upload;
-pub mod verify;
 pub mod volumes;
 pub mod work;
 
 pub use catalog::{Catalog, Condition, Entry, FindingCounts, Row};
 pub use error::NodeError;
 pub use layout::{FileDirectory, Layout};
-pub use mend::{Mend, MendReport};
-pub use node::{Node, NodeDisks, NodeOptions, OpenFile};
+pub use node::{
+    Mend, MendReport, Node, NodeDisks, NodeFiles, NodeOptions, OpenFile, Progress, Upload,
+};
 pub use reconcile::ReconcileReport;
 pub use rpc::{JobRunner, RunnerError, StartRunner};
 pub use serve::{StartError, serve};
 pub use settings::{AtticSettings, InvalidSettings, Settings};
-pub use upload::Upload;
 pub use volumes::{Volume, Volumes, VolumesError};

@@ -144,9 +144,9 @@ impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let counts = self.node.finding_counts();
+        let counts = self.node.files.count_findings();
         let now = self.clock.now().as_second();
-        let oldest = self.node.oldest_verification();
+        let oldest = self.node.files.scrub_age.oldest();
         let age = oldest.map(|oldest| now.saturating_sub(oldest.as_second()));
         let shown = [
             (&self.instruments.damaged, counts.damaged),

@@ -191,10 +191,10 @@ impl NodeService for Door {
                 walk(node, &clock, answers)?;
             }
             if request.only_findings {
-                let entries = node.list_findings(after.as_ref()).map_err(failed)?;
+                let entries = node.files.list_findings(after.as_ref()).map_err(failed)?;
                 files(node, entries, answers)
             } else {
-                let entries = node.list(after.as_ref()).map_err(failed)?;
+                let entries = node.files.list_entries(after.as_ref()).map_err(failed)?;
                 files(node, entries, answers)
             }
         }))
@@ -277,7 +277,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::FileEntry>, Status> {
         let of = attic::adoption(request.get_ref())?;
         self.act(move |node, now| {
-            node.adopt(&of.name, &of.volume, &of.admission, now)
+            node.files
+                .adopt_file(&of.name, &of.volume, &of.admission, now)
                 .map(|entry| convert::entry(node, entry))
         })
         .await

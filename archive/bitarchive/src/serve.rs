@@ -13,12 +13,11 @@ use archive_proof::TrustFile;
 use archive_rpc::{ConnectError, Credentials, CredentialsError, Role, ServeError};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::adopt::StrangerWorker;
 use crate::checksum::ChecksumTableError;
 use crate::error::NodeError;
 use crate::heartbeat::{DiskWorker, HeartbeatWorker};
 use crate::metrics::{Instruments, MetricsWorker};
-use crate::node::{EvidenceWorker, Node, NodeOptions};
+use crate::node::{EvidenceWorker, Node, NodeOptions, StrangerWorker};
 use crate::reconcile::ReconcileReport;
 use crate::rpc::{Door, Notifier, RunnerError, StartRunner, monitor_channel, services};
 use crate::scrub::{Control, Scrub, ScrubContext};
@@ -164,7 +163,7 @@ pub async fn serve(
         keep_uploads: own.keep_uploads,
     };
     workers.spawn_instance(id, disks)?;
-    workers.spawn_instance(id, StrangerWorker::new(Arc::clone(&node), own.look))?;
+    workers.spawn_instance(id, StrangerWorker::new(Arc::clone(&node.files), own.look))?;
     let renewed = credentials.clone();
     let reload = ReloadWorker::new(clock.clone(), move |now| Ok(renewed.reload(now.into())?));
     workers.spawn_instance(id, reload)?;

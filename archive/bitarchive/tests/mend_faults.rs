@@ -107,7 +107,7 @@ fn on(_bytes: u64) -> ControlFlow<()> {
 }
 
 fn verify(node: &Node) -> Result<Entry, NodeError> {
-    node.verify(&name(), None, now(), &mut on)
+    node.files.verify_copy(&name(), None, now(), &mut on)
 }
 
 fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
@@ -123,7 +123,7 @@ fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
     let mut builder = TreeBuilder::new(Vec::new());
     builder.update(&content).expect("hashed");
     let tree = builder.finish().expect("hashed");
-    let mut mend = node.mend(order, now())?;
+    let mut mend = node.files.begin_mend(order, now())?;
     for range in groups.byte_ranges(SIZE as u64) {
         let mut encoded = Vec::new();
         let ranges = std::slice::from_ref(&range);

@@ -127,7 +127,10 @@ fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
     };
     let name = &entry.name;
     let volume = &entry.volume;
-    let verified = shared.node.verify(name, Some(volume), now, &mut progress);
+    let verified = shared
+        .node
+        .files
+        .verify_copy(name, Some(volume), now, &mut progress);
     match verified {
         Ok(_) => Ok(()),
         Err(NodeError::Stopped(_)) => Err(EarlyEnd::Stopped(
@@ -135,7 +138,7 @@ fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
         )),
         Err(error) => {
             tracing::warn!(file = %name, %volume, %error, "a batch job met damage, and the file was not verified");
-            shared.node.suspect(entry, now);
+            shared.node.files.suspect_neighbours(entry, now);
             Ok(())
         }
     }

@@ -145,7 +145,7 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
     builder.update(&bytes)?;
     let tree = builder.finish()?;
     let go_on = &mut |_: u64| ControlFlow::Continue(());
-    node.verify(&name, None, now, go_on)?;
+    node.files.verify_copy(&name, None, now, go_on)?;
     let order = MendOrder {
         name,
         volume: None,
@@ -154,7 +154,7 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
         who: "officer/o".to_owned(),
         why: "a test".to_owned(),
     };
-    let mut mend = node.mend(order, now)?;
+    let mut mend = node.files.begin_mend(order, now)?;
     for range in damaged_groups().byte_ranges(tree.size) {
         let mut encoded = Vec::new();
         let ranges = std::slice::from_ref(&range);
@@ -182,6 +182,8 @@ fn stranger(machine: &CrashMachine, name: &FileName) -> Result<()> {
 /// Gives a stranger its admission.
 pub fn adopt(node: &Node, name: &FileName, now: i64) -> Result<Option<Root>> {
     let signed = admission(name, now)?.sign(&signing_key())?;
-    let entry = node.adopt(name, &volume()?, &signed, Timestamp::from_second(now)?)?;
+    let entry = node
+        .files
+        .adopt_file(name, &volume()?, &signed, Timestamp::from_second(now)?)?;
     Ok(entry.row.root)
 }

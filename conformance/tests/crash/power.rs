@@ -57,7 +57,7 @@ fn acknowledged_files_are_there(
     let listed = listing(&node);
     listed_files_are_right(&listed, acknowledged, what);
     for name in acknowledged.keys() {
-        let reading = node.open_file(name).unwrap();
+        let reading = node.files.open_file(name).unwrap();
         assert_eq!(
             reading.data.root().unwrap(),
             expected_root(name),
@@ -76,7 +76,7 @@ fn acknowledged_files_are_there(
             Err(other) => panic!("{what}: {name} cannot be stored again: {other}"),
         }
     }
-    node.reap(i64::MAX).unwrap();
+    node.files.reap_uploads(i64::MAX).unwrap();
     assert_eq!(machine.incoming().unwrap(), [""; 0], "{what}");
 }
 
@@ -194,7 +194,7 @@ fn unreadable_bytes_are_errors_and_never_other_bytes() {
     let mut good = 0;
     let mut unreadable = 0;
     for name in &names {
-        match node.open_file(name).unwrap().data.root() {
+        match node.files.open_file(name).unwrap().data.root() {
             Ok(root) => {
                 assert_eq!(root, expected_root(name), "{name}: other bytes");
                 good += 1;

@@ -58,7 +58,10 @@ impl Node {
             cause,
         } = removal;
         let checksum = *checksum;
-        let _claim = self.claim(name, &verb("put-aside", name)?)?;
+        let _claim = self
+            .files
+            .locks
+            .claim_name(name, &verb("put-aside", name)?)?;
         let layout = self.disks.find_layout(volume)?;
         let brake = self.brake_of(name, volume, checksum)?;
         brake.check(now)?;
@@ -111,8 +114,11 @@ impl Node {
         self.refuse_unless_writable(volume)?;
         let place = layout.attic().join(id.as_str());
         let name = whole_file(&place, volume, id)?;
-        let _claim = self.claim(&name, &verb("take-back", &name)?)?;
-        self.refuse_taken(&name, None)?;
+        let _claim = self
+            .files
+            .locks
+            .claim_name(&name, &verb("take-back", &name)?)?;
+        self.files.refuse_taken(&name, None)?;
         let target = layout.target(&name);
         if is_there(&target.file)? {
             return Err(NodeError::Taken {

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use parking_lot::Mutex;
-
 use crate::brake::Brake;
 use crate::settings::AtticSettings;
 
@@ -13,8 +11,6 @@ pub(super) struct Upkeep {
     pub(super) attic: AtticSettings,
     pub(super) brake: Brake,
     pub(super) moved: Brake,
-    /// Locked while a volume is chosen for a file and its room is reserved: two would choose the same room.
-    pub(super) placing: Mutex<()>,
 }
 
 impl Upkeep {
@@ -24,7 +20,6 @@ impl Upkeep {
             attic,
             brake: Brake::new(data, attic.removals_per_hour),
             moved: Brake::for_moved_copies(data, attic.moved_per_hour),
-            placing: Mutex::default(),
         }
     }
 }

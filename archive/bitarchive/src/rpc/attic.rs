@@ -8,11 +8,10 @@ use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, convert, listing, send};
-use crate::adopt::admission_in;
 use crate::attic::{self, AtticId, Item, ItemPlace, ItemReference, Removal};
 use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
-use crate::node::Node;
+use crate::node::{Node, admission_in};
 
 /// Reads the reference to an item.
 pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, InvalidMessage> {
@@ -131,7 +130,10 @@ pub(crate) fn admissions(
     only_findings: bool,
     answers: &Answers<wire::AdmissionsResponse>,
 ) -> Result<(), Status> {
-    let all = node.list(after).map_err(|error| convert::status(&error))?;
+    let all = node
+        .files
+        .list_entries(after)
+        .map_err(|error| convert::status(&error))?;
     let wanted = all.filter(|entry| {
         let is_present = |entry: &Entry| entry.row.condition == Condition::Present;
         !(only_findings && entry.as_ref().is_ok_and(is_present))
@@ -139,7 +141,7 @@ pub(crate) fn admissions(
     let admissions = wanted.map(|entry| {
         let entry = entry.map_err(|error| convert::status(&error))?;
         Ok(wire::admissions_response::One {
-            admission: node.admission(&entry).unwrap_or_default(),
+            admission: node.files.read_admission(&entry).unwrap_or_default(),
             entry: Some(convert::entry(node, entry)),
         })
     });

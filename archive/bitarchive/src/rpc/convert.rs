@@ -96,7 +96,7 @@ pub(crate) fn find_response(
     on_disk: Option<Timestamp>,
 ) -> Result<wire::FindResponse, NodeError> {
     // First: an upload that ends from now on is among the entries, or is still under way when somebody asks again.
-    let receiving = node.receiving(name);
+    let receiving = node.files.find_upload(name);
     let mut gaps = gaps(node);
     gaps.extend(being_received(
         node.replica(),
@@ -104,8 +104,8 @@ pub(crate) fn find_response(
         receiving.as_ref(),
     ));
     let entries = match on_disk {
-        Some(now) => node.find_on_disk(name, now)?,
-        None => node.find(name)?,
+        Some(now) => node.files.find_copies_on_disk(name, now)?,
+        None => node.files.find_copies(name)?,
     }
     .into_iter();
     Ok(wire::FindResponse {
@@ -164,7 +164,7 @@ pub(crate) fn report(node: &Node) -> NodeState {
     rooms.sort_unstable();
     let usable = rooms.pop().unwrap_or_default();
     rooms.retain(|room| *room > 0);
-    let counts = node.finding_counts();
+    let counts = node.files.count_findings();
     NodeState {
         volumes: volumes
             .into_iter()
@@ -175,9 +175,9 @@ pub(crate) fn report(node: &Node) -> NodeState {
         alive: true,
         findings: counts.total(),
         findings_stamp: counts.stamp,
-        oldest_verification: node.oldest_verification(),
+        oldest_verification: node.files.scrub_age.oldest(),
         mode: Some(mode),
-        verify_by: node.verify_by(),
+        verify_by: node.files.scrub_age.verify_by(),
         ..NodeState::unheard(node.id().clone())
     }
 }

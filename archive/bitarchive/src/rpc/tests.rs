@@ -107,7 +107,7 @@ impl TestDoor {
     /// Stores a file and returns its admission.
     fn store(&self, name: &str, bytes: &[u8]) -> String {
         let entry = self.machine.store(&self.door.node, name, bytes).unwrap();
-        self.door.node.admission(&entry).unwrap()
+        self.door.node.files.read_admission(&entry).unwrap()
     }
 
     async fn attic(&self, name: &str) -> (Vec<wire::AtticItem>, wire::files_response::End) {
@@ -287,7 +287,12 @@ async fn attics_of_all_volumes_are_one_list() {
 async fn refused_removal_does_not_reveal_the_checksum() {
     let test = TestDoor::with_two().await;
     test.store("a", b"one");
-    let volume = test.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
+    let volume = test
+        .door
+        .node
+        .files
+        .find_copies(&FileName::new("a").unwrap())
+        .unwrap()[0]
         .volume
         .to_string();
     let refused = test
@@ -306,7 +311,12 @@ async fn refused_removal_does_not_reveal_the_checksum() {
 async fn young_item_is_restored_and_not_purged() {
     let test = TestDoor::with_two().await;
     test.store("a", b"one");
-    let volume = test.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
+    let volume = test
+        .door
+        .node
+        .files
+        .find_copies(&FileName::new("a").unwrap())
+        .unwrap()[0]
         .volume
         .to_string();
     let item = test
@@ -347,7 +357,9 @@ async fn admissions_come_sorted_with_blanks_for_damage() {
         let mut admission = test.store(&name, name.as_bytes());
         if number % 100 == 7 {
             let found = FileName::new(&name).unwrap();
-            let volume: VolumeId = test.door.node.find(&found).unwrap()[0].volume.clone();
+            let volume: VolumeId = test.door.node.files.find_copies(&found).unwrap()[0]
+                .volume
+                .clone();
             let layout = test.door.node.disks.find_layout(&volume).unwrap();
             let sidecar = layout.target(&found).sidecar;
             std::fs::remove_file(&sidecar).unwrap();

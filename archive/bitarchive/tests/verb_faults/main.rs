@@ -153,7 +153,8 @@ fn purge(node: &Node) -> Result<(), NodeError> {
 }
 
 fn adopt(node: &Node) -> Result<(), NodeError> {
-    node.adopt(&name(), &volume("v1"), &admission(), now())
+    node.files
+        .adopt_file(&name(), &volume("v1"), &admission(), now())
         .map(drop)
 }
 
@@ -161,7 +162,7 @@ fn adopt(node: &Node) -> Result<(), NodeError> {
 fn is_under_its_name(machine: &NodeMachine, node: &Node, what: &str) -> bool {
     let target = machine.target(NAME);
     let is_there = target.file.try_exists().expect("a look");
-    let entries = node.find(&name()).expect("entries");
+    let entries = node.files.find_copies(&name()).expect("entries");
     assert_eq!(entries.len(), usize::from(is_there), "{what}: {entries:?}");
     for path in [&target.sidecar, &target.outboard] {
         assert_eq!(path.try_exists().expect("a look"), is_there, "{what}");
@@ -253,7 +254,10 @@ fn node_recovers_from_any_failing_call() {
         |_, node| purge(node),
         |machine, what, is_done| {
             let node = start_again(machine);
-            assert!(node.find(&name()).expect("entries").is_empty(), "{what}");
+            assert!(
+                node.files.find_copies(&name()).expect("entries").is_empty(),
+                "{what}"
+            );
             assert!(items(&node).is_empty() || !is_done, "{what}");
             if !items(&node).is_empty() {
                 purge(&node).expect(what);
@@ -268,7 +272,7 @@ fn node_recovers_from_any_failing_call() {
         |_, node| adopt(node),
         |machine, what, is_done| {
             let node = start_again(machine);
-            let entry = node.find(&name()).expect("entries").remove(0);
+            let entry = node.files.find_copies(&name()).expect("entries").remove(0);
             let is_admitted = entry.row.condition == Condition::Present;
             assert!(is_admitted || !is_done, "{what}");
             assert!(
@@ -278,10 +282,10 @@ fn node_recovers_from_any_failing_call() {
             adopt(&node).expect(what);
             drop(node);
             let node = start(machine);
-            let entry = node.find(&name()).expect("entries").remove(0);
+            let entry = node.files.find_copies(&name()).expect("entries").remove(0);
             assert_eq!(entry.row.condition, Condition::Present, "{what}");
             assert_eq!(
-                node.admission(&entry).expect(what),
+                node.files.read_admission(&entry).expect(what),
                 admission().as_str(),
                 "{what}"
             );
@@ -319,7 +323,7 @@ fn node_recovers_from_any_failing_call() {
             let known = node.disks.volumes.find(&volume("v1")).expect("a volume");
             let is_retired = known.problem == Some(VolumeProblem::Retired);
             assert!(is_retired || !is_done, "{what}");
-            let entry = node.find(&name()).expect("entries").remove(0);
+            let entry = node.files.find_copies(&name()).expect("entries").remove(0);
             let is_missing = matches!(entry.row.condition, Condition::Missing { .. });
             assert_eq!(is_missing, is_retired, "{what}");
         },
@@ -332,7 +336,7 @@ fn flip_in_memory_is_refused_and_retried() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = with_volume();
     let node = start(&machine);
-    let begun = node.begin(&upload(), &name(), SIZE as u64);
+    let begun = node.files.begin_upload(&upload(), &name(), SIZE as u64);
     let mut receiving = begun.expect("an upload");
     fault::arm(Some(FaultPlan {
         at: 0,
@@ -346,9 +350,9 @@ fn flip_in_memory_is_refused_and_retried() {
     let is_read_back = matches!(refused, Err(NodeError::ReadBack { .. }));
     assert!(is_read_back, "{refused:?}");
     assert!(!machine.target(NAME).file.exists());
-    assert!(node.find(&name()).expect("entries").is_empty());
+    assert!(node.files.find_copies(&name()).expect("entries").is_empty());
     // The refused bytes are still there, and their root is not the sender's: all are sent again from the beginning.
-    let begun = node.begin(&upload(), &name(), SIZE as u64);
+    let begun = node.files.begin_upload(&upload(), &name(), SIZE as u64);
     let begun = begun.expect("the same upload");
     let received = usize::try_from(begun.received()).expect("small");
     let sent = blake3::hash(bytes().get(..received).expect("received bytes"));

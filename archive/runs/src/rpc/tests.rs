@@ -231,7 +231,10 @@ async fn files_come_in_order_with_gaps_and_losses() {
     let on = |volume: &str| -> Vec<String> {
         let on_it = |name: &&String| {
             let name = FileName::new(name).unwrap();
-            fixture.node.find(&name).unwrap()[0].volume.as_str() == volume
+            fixture.node.files.find_copies(&name).unwrap()[0]
+                .volume
+                .as_str()
+                == volume
         };
         names.iter().filter(on_it).cloned().collect()
     };

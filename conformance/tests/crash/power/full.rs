@@ -96,7 +96,7 @@ fn a_full_disk_lets_go() {
         Ok(_) => drop(stored.pop()),
         Err(error) => {
             assert!(is_full(&error), "{error}");
-            let reading = node.open_file(&last).unwrap();
+            let reading = node.files.open_file(&last).unwrap();
             assert_eq!(reading.data.root().unwrap(), expected_root(&last));
         }
     }
@@ -121,7 +121,7 @@ fn a_full_disk_lets_go() {
     let freed = node.purge(&item, at(LATER)).unwrap();
     assert!(freed > 1_000_000, "{freed}");
     for file in &stored {
-        let reading = node.open_file(file).unwrap();
+        let reading = node.files.open_file(file).unwrap();
         assert_eq!(reading.data.root().unwrap(), expected_root(file), "{file}");
     }
     let next = stored.pop().unwrap();

@@ -8,7 +8,7 @@ use super::*;
 use crate::catalog::Row;
 
 fn entry_on(node: &Node, file: &str, volume: &str) -> Option<Entry> {
-    let entries = node.find(&name(file)).unwrap();
+    let entries = node.files.find_copies(&name(file)).unwrap();
     entries.into_iter().find(|one| one.volume == id(volume))
 }
 

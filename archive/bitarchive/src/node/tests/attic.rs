@@ -129,7 +129,7 @@ fn copy_moves_to_attic_and_back_whole() {
         for path in [&target.file, &target.sidecar, &target.outboard] {
             assert!(!path.try_exists().unwrap(), "{}", path.display());
         }
-        assert!(node.find(&name(file)).unwrap().is_empty());
+        assert!(node.files.find_copies(&name(file)).unwrap().is_empty());
         assert!(!machine.manifest(file).contains(&format!("  {file}\n")));
         assert_eq!(items(&node), std::slice::from_ref(&item));
 
@@ -145,7 +145,7 @@ fn copy_moves_to_attic_and_back_whole() {
         assert!(machine.manifest(file).contains(&format!("  {file}\n")));
         assert!(items(&node).is_empty());
         assert_eq!(machine.incoming(), 0);
-        let reading = node.open_file(&name(file)).unwrap();
+        let reading = node.files.open_file(&name(file)).unwrap();
         assert_eq!(reading.outboard.is_some(), size > 16_384);
     }
     drop(node);
@@ -230,7 +230,7 @@ fn unexpected_file_is_never_taken_back() {
     let (node, found) = machine.start();
     assert_eq!(found.unexpected, 1);
     let item = put_aside(&node, "a", b"stranger").unwrap();
-    assert!(node.find(&name("a")).unwrap().is_empty());
+    assert!(node.files.find_copies(&name("a")).unwrap().is_empty());
     let refused = restore_item(&node, &item).unwrap_err();
     assert!(matches!(refused, NodeError::Admission { .. }), "{refused}");
     assert_eq!(items(&node), [item]);
@@ -309,7 +309,7 @@ fn only_proven_bytes_come_back() {
         assert_eq!(items(&node).is_empty(), comes_back, "{what}");
         assert_eq!(machine.incoming(), 0, "{what}");
         if comes_back {
-            let made = node.open_file(&name("a")).unwrap().outboard.unwrap();
+            let made = node.files.open_file(&name("a")).unwrap().outboard.unwrap();
             let mut expected = Vec::new();
             let data = content.as_slice();
             let admitted = FileContent {

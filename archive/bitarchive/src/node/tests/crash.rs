@@ -76,7 +76,7 @@ impl Scene {
             );
             let target = self.machine.target("a");
             let is_there = target.file.try_exists().unwrap();
-            let entries = node.find(&name("a")).unwrap();
+            let entries = node.files.find_copies(&name("a")).unwrap();
             assert_eq!(entries.len(), usize::from(is_there), "{what}");
             assert_eq!(target.sidecar.try_exists().unwrap(), is_there, "{what}");
             assert_eq!(target.outboard.try_exists().unwrap(), is_there, "{what}");
@@ -206,10 +206,10 @@ fn old_item_hides_no_missing_file() {
     let (node, found) = scene.machine.start();
     assert_eq!(found.missing, 1);
     assert!(matches!(
-        node.find(&name("a")).unwrap()[0].row.condition,
+        node.files.find_copies(&name("a")).unwrap()[0].row.condition,
         Condition::Missing { .. }
     ));
     drop(node);
     let (node, _) = scene.machine.start();
-    assert_eq!(node.find(&name("a")).unwrap().len(), 1);
+    assert_eq!(node.files.find_copies(&name("a")).unwrap().len(), 1);
 }

@@ -27,7 +27,7 @@ fn problem(node: &Node, volume: &str) -> Option<VolumeProblem> {
 }
 
 pub(super) fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
-    let entries = node.find(&name(file)).unwrap();
+    let entries = node.files.find_copies(&name(file)).unwrap();
     let is_there = |entry: &Entry| entry.row.condition == Condition::Present;
     entries
         .iter()
@@ -252,7 +252,7 @@ fn modes_survive_restart_and_refuse_files() {
             matches!(&refused, NodeError::TakesNothing { mode: said, .. } if *said == mode),
             "{refused}"
         );
-        node.open_file(&name("a")).unwrap();
+        node.files.open_file(&name("a")).unwrap();
     }
     drop(node);
     let (node, _) = machine.start();
@@ -338,7 +338,7 @@ fn older_catalog_keeps_a_volume_retired() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
-    let entry = node.find(&name("a")).unwrap();
+    let entry = node.files.find_copies(&name("a")).unwrap();
     node.disks.retire_volume(&id("v1"), now()).unwrap();
     node.catalog.put(&entry).unwrap();
     drop(node);
@@ -373,7 +373,10 @@ fn drain_moves_files_and_readers_follow() {
         expected,
         "the one that stays is first"
     );
-    assert_eq!(node.open_file(&name("a")).unwrap().entry.volume, id("v2"));
+    assert_eq!(
+        node.files.open_file(&name("a")).unwrap().entry.volume,
+        id("v2")
+    );
     assert!(matches!(
         machine.store(&node, "a", &bytes(40_000)),
         Err(NodeError::Taken { .. })
@@ -383,12 +386,18 @@ fn drain_moves_files_and_readers_follow() {
     assert_eq!(found.unchanged, 3);
     // If the new copy cannot be opened, the old one serves.
     std::fs::remove_file(Layout::new(&machine.path("two")).target(&name("a")).file).unwrap();
-    assert_eq!(node.open_file(&name("a")).unwrap().entry.volume, id("v1"));
+    assert_eq!(
+        node.files.open_file(&name("a")).unwrap().entry.volume,
+        id("v1")
+    );
     // A disk that dies while it is drained does not stop that.
     std::fs::rename(machine.path("disk"), machine.path("dead")).unwrap();
     node.disks.refresh_volumes(now()).unwrap();
     machine.store(&node, "b", b"two").unwrap();
-    assert_eq!(node.open_file(&name("b")).unwrap().entry.volume, id("v2"));
+    assert_eq!(
+        node.files.open_file(&name("b")).unwrap().entry.volume,
+        id("v2")
+    );
 }
 
 /// Fails if a second copy is kept although its volume is no longer drained.
@@ -401,7 +410,7 @@ fn second_copy_needs_a_drain_until_its_end() {
         .set_volume_mode(&id("v1"), Mode::Draining)
         .unwrap();
     let upload = UploadId::new("second").unwrap();
-    let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
+    let mut receiving = node.files.begin_upload(&upload, &name("a"), 3).unwrap();
     receiving.write_all(b"one").unwrap();
     node.disks
         .set_volume_mode(&id("v1"), Mode::ReadWrite)
@@ -423,7 +432,7 @@ fn volume_retired_during_upload_gets_no_file() {
         .set_volume_mode(&id("v2"), Mode::ReadOnly)
         .unwrap();
     let upload = UploadId::new("u1").unwrap();
-    let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
+    let mut receiving = node.files.begin_upload(&upload, &name("a"), 3).unwrap();
     receiving.write_all(b"one").unwrap();
     node.disks.retire_volume(&id("v1"), now()).unwrap();
     let signed = sign(&admission("a", b"one", "u1"));

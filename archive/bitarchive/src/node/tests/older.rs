@@ -65,7 +65,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
             assert_eq!(found.added, added, "{wrong:?}: {found:?}");
             assert_eq!(without_verified(listing(&node)), before, "{wrong:?}");
             assert_eq!(
-                node.finding_counts().total(),
+                node.files.count_findings().total(),
                 1,
                 "one is missing, nothing else is wrong"
             );
@@ -288,7 +288,7 @@ fn older_copy_under_running_node_is_not_judged() {
     machine.store(&node, "b", b"after").unwrap();
     node.disks.volumes.raise_changed().unwrap();
     put_back(&machine, &old);
-    node.find_on_disk(&name("b"), now()).unwrap();
+    node.files.find_copies_on_disk(&name("b"), now()).unwrap();
     node.disks
         .walk_volumes(now(), &mut |_| std::ops::ControlFlow::Continue(()))
         .unwrap();

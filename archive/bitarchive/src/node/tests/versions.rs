@@ -67,7 +67,7 @@ fn sidecar_of_later_format_is_kept() {
     let (node, _) = machine.start();
     let stored = machine.store(&node, "a", &content).unwrap();
     let path = machine.target("a").sidecar;
-    let admitted = node.admission(&stored).unwrap();
+    let admitted = node.files.read_admission(&stored).unwrap();
     drop(node);
     spoil(&path, |text| {
         let later =
@@ -86,7 +86,8 @@ fn sidecar_of_later_format_is_kept() {
     assert_eq!(std::fs::read(&path).unwrap(), later);
     // The file can be adopted; what the later release wrote lies in the attic then.
     let admission = Envelope::parse(admitted.as_bytes()).unwrap();
-    node.adopt(&name("a"), &volume(), &admission, now())
+    node.files
+        .adopt_file(&name("a"), &volume(), &admission, now())
         .unwrap();
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
     let item = items(&node).remove(0);

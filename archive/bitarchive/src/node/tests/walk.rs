@@ -102,7 +102,10 @@ fn stray_file_is_unexpected_in_its_place() {
 #[test]
 fn file_at_work_is_not_judged() {
     let (machine, node) = with_files(&["a"]);
-    let claim = node.claim(&name("a"), &verb("test", &name("a")).unwrap());
+    let claim = node
+        .files
+        .locks
+        .claim_name(&name("a"), &verb("test", &name("a")).unwrap());
     std::fs::remove_file(machine.target("a").file).unwrap();
     walk(&node);
     assert_eq!(conditions(&node), expected(&[("a", "present")]));
@@ -121,7 +124,7 @@ fn absent_disk_has_lost_nothing() {
             std::fs::create_dir(machine.path("disk")).unwrap();
         }
         walk(&node);
-        node.find_on_disk(&name("a"), now()).unwrap();
+        node.files.find_copies_on_disk(&name("a"), now()).unwrap();
         let known = [("a", "present"), ("b", "present")];
         assert_eq!(conditions(&node), expected(&known));
         assert!(
@@ -144,11 +147,11 @@ fn absent_disk_has_lost_nothing() {
 fn wrong_row_proves_nothing_about_one_name() {
     let (machine, node) = with_files(&["a", "b"]);
     let find = |file: &str| {
-        let found = node.find_on_disk(&name(file), now()).unwrap();
+        let found = node.files.find_copies_on_disk(&name(file), now()).unwrap();
         let conditions = found.into_iter().map(|entry| entry.row.condition);
         conditions.collect::<Vec<_>>()
     };
-    let mut wrong = node.find(&name("a")).unwrap();
+    let mut wrong = node.files.find_copies(&name("a")).unwrap();
     wrong[0].row.condition = Condition::Missing { since: now() };
     node.catalog.put(&wrong).unwrap();
     assert_eq!(find("a"), [Condition::Present]);

@@ -18,11 +18,11 @@ use archive_model::{FileContent, FileName, Groups, Root, VolumeId, groups};
 use archive_proof::{CopyBytes, OutboardState, ReadAt, walk};
 use jiff::Timestamp;
 
+use super::NodeFiles;
 use crate::catalog::{Condition, Entry, Row};
 use crate::claims::Hold;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths, is_file};
-use crate::node::Node;
 use crate::reconcile;
 use crate::work::Work;
 
@@ -33,22 +33,22 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 /// The number of bytes of a file without a root that are hashed at a time.
 const BLOCK: usize = 1024 * 1024;
 
-impl Node {
+impl NodeFiles {
     /// Reads a copy and judges it. `volume` may be left out if the node has only one copy.
-    pub fn verify(
+    pub fn verify_copy(
         &self,
         name: &FileName,
         volume: Option<&VolumeId>,
         now: Timestamp,
         progress: Progress<'_>,
     ) -> Result<Entry, NodeError> {
-        let entry = self.copy(name, volume, now)?;
-        let hold = self.hold(&entry.name, Work::Verify)?;
+        let entry = self.pick_copy(name, volume, now)?;
+        let hold = self.locks.hold_file(&entry.name, Work::Verify)?;
         self.verify_held(&hold, &entry.volume, now, progress)
     }
 
     /// Finds the copy that is meant: one in the catalog, or one on a disk that was not seen yet.
-    pub(crate) fn copy(
+    pub(super) fn pick_copy(
         &self,
         name: &FileName,
         volume: Option<&VolumeId>,
@@ -61,7 +61,7 @@ impl Node {
         };
         let mut found = find()?;
         // While it is received, its row is the upload's to write.
-        if found.is_empty() && self.receiving(name).is_none() {
+        if found.is_empty() && self.locks.find_upload(name).is_none() {
             for (id, layout) in self.disks.volumes.online() {
                 if volume.is_none_or(|volume| id == *volume) {
                     self.disks.reconcile_file(&id, &layout, name, now)?;
@@ -78,7 +78,7 @@ impl Node {
 
     /// Returns the root of a copy just after it was verified: of an intact one as admitted, of a damaged one by reading
     /// it once more. Returns `None` if the copy is absent, or some of it cannot be read.
-    pub fn root_now(
+    pub fn read_root_now(
         &self,
         entry: &Entry,
         progress: Progress<'_>,
@@ -116,7 +116,7 @@ impl Node {
             progress(bytes)
         };
         let judge = CopyCheck {
-            node: self,
+            files: self,
             layout: &layout,
             name,
             volume,
@@ -135,7 +135,7 @@ impl Node {
         }
         self.catalog.put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {
-            self.suspect(&entry, now);
+            self.scrub_age.suspect(&entry, now);
         }
         Ok(entry)
     }
@@ -168,7 +168,7 @@ fn hash(
 
 /// The parts that a verification compares.
 struct CopyCheck<'a> {
-    node: &'a Node,
+    files: &'a NodeFiles,
     layout: &'a Layout,
     name: &'a FileName,
     volume: &'a VolumeId,
@@ -179,7 +179,7 @@ impl CopyCheck<'_> {
     /// Makes the new row.
     fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
         let target = self.layout.target(self.name);
-        let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, &self.node.trust)?;
+        let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, &self.files.trust)?;
         if let Ok((size, root, stored)) = sidecar {
             // The admission decides; the row is only what was known so far.
             row = Row {
@@ -306,7 +306,7 @@ impl CopyCheck<'_> {
                 tracing::warn!(file = %self.name, volume = %self.volume, "its outboard was not computed: the data changes while it is read");
             }
             Err(error) => {
-                let error = self.node.disks.blame_disk(self.volume, error);
+                let error = self.files.disks.blame_disk(self.volume, error);
                 tracing::warn!(file = %self.name, volume = %self.volume, %error, "its outboard was not computed again");
             }
         }

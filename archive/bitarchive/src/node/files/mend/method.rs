@@ -9,7 +9,7 @@ use archive_proof::TreeBuilder;
 use crate::catalog::Entry;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths};
-use crate::node::Node;
+use crate::node::disks::NodeDisks;
 
 /// The source of bytes of the new copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +47,15 @@ pub(super) enum MendedCopy {
 impl MendMethod {
     /// Chooses a second copy if the volume has room for it above the reserve, and a journal otherwise.
     pub(super) fn choose(
-        node: &Node,
+        disks: &NodeDisks,
         entry: &Entry,
         layout: &Layout,
         order: &MendOrder,
     ) -> Result<Self, NodeError> {
         let beside = MendPaths::new(layout, &entry.name);
-        let blame = |error| node.disks.blame_disk(&entry.volume, error);
+        let blame = |error| disks.blame_disk(&entry.volume, error);
         let size = entry.row.size;
-        if node.disks.volumes.room_on(layout)? >= size {
+        if disks.volumes.room_on(layout)? >= size {
             let stage = Stage::create(&beside.incoming, &beside.copy).map_err(blame)?;
             match stage.reserve(size) {
                 Ok(_) => return Ok(Self::Beside(Box::new(stage))),
