@@ -58,7 +58,8 @@ pub use catalog::{Catalog, Condition, Entry, FindingCounts, Row};
 pub use error::NodeError;
 pub use layout::{FileDirectory, Layout};
 pub use node::{
-    Mend, MendReport, Node, NodeDisks, NodeFiles, NodeOptions, OpenFile, Progress, Upload,
+    Mend, MendReport, Node, NodeAttic, NodeDisks, NodeFiles, NodeOptions, OpenFile, Progress,
+    Upload,
 };
 pub use reconcile::ReconcileReport;
 pub use rpc::{JobRunner, RunnerError, StartRunner};

@@ -1,12 +1,13 @@
-//! One node: its files, the uploads that it receives, and the order of its acts.
+//! One node: the owner of its disks, its files and its attic, which share the catalog and the locks.
 //!
-//! Every function here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
+//! Who may need whom: the attic is above the files, and the files are above the disks. Every function here blocks; the
+//! door (`rpc`) calls it from threads that may. Time is an argument.
 //!
 //! # Errors
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive_model::{NodeId, ReplicaId};
@@ -14,7 +15,6 @@ use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 use crate::attic::AtticMoves;
-use crate::brake::Brake;
 use crate::catalog::Catalog;
 use crate::claims::FileLocks;
 use crate::error::NodeError;
@@ -25,13 +25,12 @@ use crate::volumes::Volumes;
 mod attic;
 mod disks;
 mod files;
-mod upkeep;
 
 pub(crate) use attic::EvidenceWorker;
+pub use attic::NodeAttic;
 pub use disks::NodeDisks;
 pub use files::{Mend, MendReport, NodeFiles, OpenFile, Progress, Upload};
 pub(crate) use files::{StrangerWorker, admission_in};
-use upkeep::Upkeep;
 
 /// The options of a node.
 #[derive(Clone, Debug)]
@@ -52,20 +51,23 @@ pub struct NodeOptions {
     pub attic: AtticSettings,
 }
 
-/// A node. Shared by all who serve it.
+/// A node: the owner of its disks, files and attic. Shared by all who serve it.
 #[derive(Debug)]
 pub struct Node {
-    id: NodeId,
-    replica: ReplicaId,
-    data: PathBuf,
-    /// The disks.
+    /// The id of the node.
+    pub id: NodeId,
+    /// The replica that the node belongs to.
+    pub replica: ReplicaId,
+    /// The directory of the catalog and of the memory of volumes.
+    pub data: PathBuf,
+    /// Which volumes are there, and whether the catalog agrees with them.
     pub disks: Arc<NodeDisks>,
-    /// The files.
+    /// The copies: taken in, read, verified, mended.
     pub files: Arc<NodeFiles>,
+    /// What was put aside.
+    pub attic: Arc<NodeAttic>,
+    /// What is known of the files. It is written by those three.
     pub(crate) catalog: Arc<Catalog>,
-    pub(crate) trust: Arc<TrustFile>,
-    moves: Arc<AtticMoves>,
-    upkeep: Upkeep,
 }
 
 impl Node {
@@ -110,45 +112,26 @@ impl Node {
             Arc::clone(&moves),
             Arc::clone(&disks),
         ));
+        let attic = Arc::new(NodeAttic::new(
+            id.clone(),
+            &data,
+            attic,
+            trust,
+            Arc::clone(&catalog),
+            moves,
+            Arc::clone(&disks),
+            Arc::clone(&files),
+        ));
         let node = Self {
-            upkeep: Upkeep::new(&data, attic),
             id,
             replica,
             data,
             disks,
             files,
+            attic,
             catalog,
-            trust,
-            moves,
         };
         Ok((node, found))
-    }
-
-    /// Returns the id of the node.
-    pub const fn id(&self) -> &NodeId {
-        &self.id
-    }
-
-    /// Returns the replica it belongs to.
-    pub const fn replica(&self) -> &ReplicaId {
-        &self.replica
-    }
-
-    /// Returns the directory of its catalog.
-    pub fn data(&self) -> &Path {
-        &self.data
-    }
-
-    pub(crate) const fn attic_settings(&self) -> &AtticSettings {
-        &self.upkeep.attic
-    }
-
-    pub(crate) const fn brake(&self) -> &Brake {
-        &self.upkeep.brake
-    }
-
-    pub(crate) const fn brake_of_moved(&self) -> &Brake {
-        &self.upkeep.moved
     }
 }
 

@@ -241,7 +241,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::AtticItem>, Status> {
         let of = attic::removal(request.get_ref())?;
         self.act(move |node, now| {
-            node.put_aside(&of, now)
+            node.attic
+                .put_copy_aside(&of, now)
                 .map(|item| attic::item(node, item, None))
         })
         .await
@@ -253,7 +254,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::FileEntry>, Status> {
         let of = attic::reference(request.get_ref())?;
         self.act(move |node, now| {
-            node.restore_item(&of.volume, &of.id, &of.cause, now)
+            node.attic
+                .restore_item(&of.volume, &of.id, &of.cause, now)
                 .map(|entry| convert::entry(node, entry))
         })
         .await
@@ -265,7 +267,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::PurgeResponse>, Status> {
         let of = attic::reference(request.get_ref())?;
         self.act(move |node, now| {
-            node.purge(&of, now)
+            node.attic
+                .purge_item(&of, now)
                 .map(|bytes| wire::PurgeResponse { bytes })
         })
         .await

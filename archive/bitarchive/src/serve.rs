@@ -206,7 +206,7 @@ fn spawn_keepers(
         .tasks
         .spawn_watch("catalog", clock.clone(), move || watched.catalog.broken());
     let evidence = EvidenceWorker {
-        node: Arc::clone(node),
+        attic: Arc::clone(&node.attic),
         clock: clock.clone(),
     };
     workers.spawn_instance(id, evidence)?;

@@ -168,7 +168,7 @@ fn outcome(
 ) -> FileOutcome {
     FileOutcome {
         name: entry.name.clone(),
-        node: shared.node.id().clone(),
+        node: shared.node.id.clone(),
         volume: entry.volume.clone(),
         root,
         size: entry.row.size,

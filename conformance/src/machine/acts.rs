@@ -92,10 +92,11 @@ pub fn move_on(node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
     };
     loop {
         out.write_line("doing aside")?;
-        let item = node.put_aside(&removal, now)?;
+        let item = node.attic.put_copy_aside(&removal, now)?;
         out.write_line("did aside")?;
         out.write_line("doing back")?;
-        node.restore_item(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
+        node.attic
+            .restore_item(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
         out.write_line("did back")?;
     }
 }

@@ -1,7 +1,8 @@
 //! What was put aside: copies go into the attic of their volume and come back, and leave it for good.
 //!
 //! `attic` has the items and ends their moves; this file decides who may move what. A removal names the content of the
-//! copy, is counted by a brake before it is done, and is never the end of the bytes: only `purge` destroys.
+//! copy, is counted by a brake before it is done, and is never the end of the bytes: only `purge` destroys. A copy that
+//! a drain has moved has a brake of its own, as nothing leaves the node.
 //!
 //! # Errors
 //!
@@ -10,22 +11,27 @@
 mod purge;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, PublishError, Survey, Target, UncachedFile};
-use archive_model::{Cause, FileName, Mode, Root, VolumeId};
+use archive_model::{Cause, FileName, NodeId, Root, VolumeId};
+use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use super::Node;
+use super::disks::NodeDisks;
+use super::files::NodeFiles;
 use crate::attic::{
-    self, AtticId, Item, ItemPlace, Kind, MoveEnd, Reason, Removal, inside, is_there, make_place,
+    self, AtticId, AtticMoves, Item, ItemPlace, Kind, MoveEnd, Reason, Removal, inside, is_there,
+    make_place,
 };
 use crate::brake::Brake;
-use crate::catalog::{Condition, Entry, Row};
+use crate::catalog::{Catalog, Condition, Entry, Row};
 use crate::claims::verb;
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::reconcile;
+use crate::settings::AtticSettings;
 
 pub(crate) use purge::EvidenceWorker;
 
@@ -48,9 +54,49 @@ fn whole_file(place: &Path, volume: &VolumeId, id: &AtticId) -> Result<FileName,
     }
 }
 
-impl Node {
+/// The attic of a node: what was put aside on its volumes. Shared by all who put aside, restore or purge.
+#[derive(Debug)]
+pub struct NodeAttic {
+    node: NodeId,
+    trust: Arc<TrustFile>,
+    catalog: Arc<Catalog>,
+    moves: Arc<AtticMoves>,
+    disks: Arc<NodeDisks>,
+    files: Arc<NodeFiles>,
+    settings: AtticSettings,
+    /// The brake on removals and purges.
+    brake: Brake,
+    /// The brake on removals of copies that a drain has moved to another volume of the node.
+    brake_of_moved: Brake,
+}
+
+impl NodeAttic {
+    /// Makes the attic of `node`, which counts removals in the directory `data`.
+    pub(super) fn new(
+        node: NodeId,
+        data: &Path,
+        settings: AtticSettings,
+        trust: Arc<TrustFile>,
+        catalog: Arc<Catalog>,
+        moves: Arc<AtticMoves>,
+        disks: Arc<NodeDisks>,
+        files: Arc<NodeFiles>,
+    ) -> Self {
+        Self {
+            node,
+            trust,
+            catalog,
+            moves,
+            disks,
+            files,
+            settings,
+            brake: Brake::new(data, settings.removals_per_hour),
+            brake_of_moved: Brake::for_moved_copies(data, settings.moved_per_hour),
+        }
+    }
+
     /// Moves a copy into the attic of its volume, if it has the root on the medium now that the order names.
-    pub fn put_aside(&self, removal: &Removal, now: Timestamp) -> Result<Item, NodeError> {
+    pub fn put_copy_aside(&self, removal: &Removal, now: Timestamp) -> Result<Item, NodeError> {
         let Removal {
             name,
             volume,
@@ -63,7 +109,7 @@ impl Node {
             .locks
             .claim_name(name, &verb("put-aside", name)?)?;
         let layout = self.disks.find_layout(volume)?;
-        let brake = self.brake_of(name, volume, checksum)?;
+        let brake = self.choose_brake(name, volume, checksum)?;
         brake.check(now)?;
         let target = layout.target(name);
         let found = match UncachedFile::open(&target.file) {
@@ -111,7 +157,7 @@ impl Node {
     ) -> Result<Entry, NodeError> {
         let layout = self.disks.find_layout(volume)?;
         self.disks.refuse_unless_open()?;
-        self.refuse_unless_writable(volume)?;
+        self.disks.refuse_unless_writable(volume)?;
         let place = layout.attic().join(id.as_str());
         let name = whole_file(&place, volume, id)?;
         let _claim = self
@@ -137,7 +183,7 @@ impl Node {
                 name: name.clone(),
                 why,
             })?;
-        self.prove(volume, &layout, &kept, &name, size, root)?;
+        self.prove_item(volume, &layout, &kept, &name, size, root)?;
 
         let _moving = self.moves.lock_moves();
         self.disks.find_layout(volume)?;
@@ -169,7 +215,7 @@ impl Node {
     ) -> Result<(), NodeError> {
         let target = layout.target(name);
         let blame = |error: DiskError| self.disks.blame_disk(volume, error);
-        attic::put_leftovers_aside(layout, "take-back", name, self.id(), now).map_err(blame)?;
+        attic::put_leftovers_aside(layout, "take-back", name, &self.node, now).map_err(blame)?;
         let begun = layout.attic().join(format!(".{id}"));
         directory::move_new(place, &begun).map_err(blame)?;
         let moved = [&target.sidecar, &target.outboard, &target.file]
@@ -192,7 +238,7 @@ impl Node {
 
     /// Reads a file in the attic past the page cache and proves it by its admission. A rotten or absent outboard is
     /// computed again.
-    fn prove(
+    fn prove_item(
         &self,
         volume: &VolumeId,
         layout: &Layout,
@@ -248,30 +294,18 @@ impl Node {
         })
     }
 
-    fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {
-        match self.disks.volumes.find(volume).map(|volume| volume.mode) {
-            Some(mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired)) => {
-                Err(NodeError::TakesNothing {
-                    what: format!("volume {volume}"),
-                    mode,
-                })
-            }
-            Some(Mode::ReadWrite) | None => Ok(()),
-        }
-    }
-
     /// Returns the brake for the removal of a copy: the wider one if the copy is on a drained volume and the node has
     /// the same content on a volume that is not drained, as its catalog says and the disk confirms.
-    fn brake_of(
+    fn choose_brake(
         &self,
         name: &FileName,
         volume: &VolumeId,
         root: Root,
     ) -> Result<&Brake, NodeError> {
         if self.disks.is_drained(volume) && self.has_elsewhere(name, volume, root)? {
-            Ok(self.brake_of_moved())
+            Ok(&self.brake_of_moved)
         } else {
-            Ok(self.brake())
+            Ok(&self.brake)
         }
     }
 

@@ -123,6 +123,19 @@ impl NodeDisks {
         }
     }
 
+    /// Refuses while a volume takes no new files.
+    pub(crate) fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {
+        match self.volumes.find(volume).map(|volume| volume.mode) {
+            Some(mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired)) => {
+                Err(NodeError::TakesNothing {
+                    what: format!("volume {volume}"),
+                    mode,
+                })
+            }
+            Some(Mode::ReadWrite) | None => Ok(()),
+        }
+    }
+
     /// Takes the volume offline if the error says that its disk fails, and returns the error.
     pub(crate) fn blame_disk(&self, volume: &VolumeId, error: DiskError) -> NodeError {
         let worse = self.volumes.blame(volume, &error).err();

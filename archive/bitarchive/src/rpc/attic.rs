@@ -63,8 +63,8 @@ pub(crate) fn only(name: &str) -> Result<Option<FileName>, InvalidMessage> {
 pub(crate) fn item(node: &Node, item: Item, admission: Option<String>) -> wire::AtticItem {
     fields::attic_item_message(AtticItem {
         place: AtticPlace {
-            replica: node.replica().clone(),
-            node: node.id().clone(),
+            replica: node.replica.clone(),
+            node: node.id.clone(),
             volume: item.volume,
             id: item.id,
         },

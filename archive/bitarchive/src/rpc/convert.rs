@@ -17,7 +17,7 @@ use crate::volumes::{Volume, VolumesError};
 
 /// Writes an entry.
 pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
-    entry_of(node.id(), entry)
+    entry_of(&node.id, entry)
 }
 
 /// Writes an entry of `node`.
@@ -98,11 +98,7 @@ pub(crate) fn find_response(
     // First: an upload that ends from now on is among the entries, or is still under way when somebody asks again.
     let receiving = node.files.find_upload(name);
     let mut gaps = gaps(node);
-    gaps.extend(being_received(
-        node.replica(),
-        node.id(),
-        receiving.as_ref(),
-    ));
+    gaps.extend(being_received(&node.replica, &node.id, receiving.as_ref()));
     let entries = match on_disk {
         Some(now) => node.files.find_copies_on_disk(name, now)?,
         None => node.files.find_copies(name)?,
@@ -150,8 +146,8 @@ pub(crate) fn volume_gap(
     volume: VolumeName,
     reason: &impl std::fmt::Display,
 ) -> wire::Gap {
-    let replica = node.replica().clone();
-    let id = node.id().clone();
+    let replica = node.replica.clone();
+    let id = node.id.clone();
     fields::gap_message(Gap::of_volume(replica, id, volume, reason.to_string()))
 }
 
@@ -178,7 +174,7 @@ pub(crate) fn report(node: &Node) -> NodeState {
         oldest_verification: node.files.scrub_age.oldest(),
         mode: Some(mode),
         verify_by: node.files.scrub_age.verify_by(),
-        ..NodeState::unheard(node.id().clone())
+        ..NodeState::unheard(node.id.clone())
     }
 }
 

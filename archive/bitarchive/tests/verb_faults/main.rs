@@ -114,16 +114,17 @@ fn items(node: &Node) -> Vec<Item> {
 }
 
 fn put_aside(node: &Node) -> Result<(), NodeError> {
-    node.put_aside(
-        &Removal {
-            name: name(),
-            volume: volume("v1"),
-            checksum: root(),
-            cause: cause(),
-        },
-        now(),
-    )
-    .map(drop)
+    node.attic
+        .put_copy_aside(
+            &Removal {
+                name: name(),
+                volume: volume("v1"),
+                checksum: root(),
+                cause: cause(),
+            },
+            now(),
+        )
+        .map(drop)
 }
 
 fn item_id(node: &Node) -> Option<AtticId> {
@@ -134,22 +135,24 @@ fn item_id(node: &Node) -> Option<AtticId> {
 
 fn restore_item(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.restore_item(&volume("v1"), &id, &cause(), now())
+    node.attic
+        .restore_item(&volume("v1"), &id, &cause(), now())
         .map(drop)
 }
 
 fn purge(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.purge(
-        &ItemReference {
-            volume: volume("v1"),
-            id,
-            checksum: Some(root()),
-            cause: cause(),
-        },
-        now(),
-    )
-    .map(drop)
+    node.attic
+        .purge_item(
+            &ItemReference {
+                volume: volume("v1"),
+                id,
+                checksum: Some(root()),
+                cause: cause(),
+            },
+            now(),
+        )
+        .map(drop)
 }
 
 fn adopt(node: &Node) -> Result<(), NodeError> {

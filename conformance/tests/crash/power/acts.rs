@@ -174,13 +174,14 @@ fn moved(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str) 
     if let Some(item) = aside.first() {
         assert_eq!(item.damaged, None, "{what}");
         let cause = Cause::new("officer/o", "a test").unwrap();
-        node.restore_item(
-            &item.volume,
-            &AtticId::new(&item.id).unwrap(),
-            &cause,
-            Timestamp::from_second(now).unwrap(),
-        )
-        .unwrap();
+        node.attic
+            .restore_item(
+                &item.volume,
+                &AtticId::new(&item.id).unwrap(),
+                &cause,
+                Timestamp::from_second(now).unwrap(),
+            )
+            .unwrap();
     }
     assert!(std::fs::read(&target.file).unwrap() == machine::content(&file).unwrap());
 }

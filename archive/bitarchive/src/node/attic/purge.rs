@@ -22,19 +22,19 @@ use archive_model::{Root, VolumeId, later};
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::spawn_blocking;
 
+use super::NodeAttic;
 use crate::attic::{self, AtticId, ItemReference, Kind, REASON_NAME, kept_name};
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::Node;
 
 /// The time between two looks for old evidence.
 const EVERY: Duration = Duration::from_hours(1);
 
-impl Node {
+impl NodeAttic {
     /// Destroys one item and returns its number of bytes. An item younger than `attic.min_age` is refused, and so is a
     /// whole file whose bytes do not have the root that is named. The remains after a crash are an item with a reason,
     /// and can be purged again.
-    pub fn purge(&self, item: &ItemReference, now: Timestamp) -> Result<u64, NodeError> {
+    pub fn purge_item(&self, item: &ItemReference, now: Timestamp) -> Result<u64, NodeError> {
         let ItemReference {
             volume,
             id,
@@ -61,7 +61,7 @@ impl Node {
             }
             Ok(_) => {}
         }
-        let min_age = self.attic_settings().min_age.duration();
+        let min_age = self.settings.min_age.duration();
         let until = later(attic::latest(&place), min_age);
         if now < until {
             tracing::error!(%volume, item = %id, who = cause.who, "a purge was refused: the item is too young");
@@ -83,7 +83,7 @@ impl Node {
         let bytes = attic::size(&place)?;
         let name = attic::read_reason(&place).ok().map(|reason| reason.name);
         let name = name.as_ref().map(tracing::field::display);
-        self.brake().count(now)?;
+        self.brake.count(now)?;
         tracing::warn!(%volume, item = %id, file = name, bytes, who = cause.who, why = cause.why, "purged");
         if destroy(&place).map_err(|error| self.disks.blame_disk(volume, error))? {
             Ok(bytes)
@@ -112,7 +112,7 @@ impl Node {
         now: Timestamp,
         ended: &mut u64,
     ) -> Result<(), NodeError> {
-        let settings = self.attic_settings();
+        let settings = &self.settings;
         let kept = settings.evidence.max(settings.min_age).duration();
         let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
         let blame = |error| self.disks.blame_disk(volume, error);
@@ -209,7 +209,7 @@ fn is_directory(entry: &directory::Entry) -> bool {
 
 /// The worker that removes old evidence every hour.
 pub(crate) struct EvidenceWorker {
-    pub(crate) node: Arc<Node>,
+    pub(crate) attic: Arc<NodeAttic>,
     pub(crate) clock: Clock,
 }
 
@@ -217,9 +217,9 @@ impl Worker for EvidenceWorker {
     const NAME: &'static str = "evidence";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let node = Arc::clone(&self.node);
+        let attic = Arc::clone(&self.attic);
         let now = self.clock.now();
-        spawn_blocking(move || node.end_evidence(now)).await?;
+        spawn_blocking(move || attic.end_evidence(now)).await?;
         Ok(Step::Idle(EVERY))
     }
 }

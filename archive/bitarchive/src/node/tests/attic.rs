@@ -49,11 +49,13 @@ pub(super) fn removal(file: &str, volume: VolumeId, checksum: Root) -> Removal {
 }
 
 fn put_aside(node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
-    node.put_aside(&removal(file, id("v1"), root(bytes)), now())
+    node.attic
+        .put_copy_aside(&removal(file, id("v1"), root(bytes)), now())
 }
 
 fn restore_item(node: &Node, item: &Item) -> Result<Entry, NodeError> {
-    node.restore_item(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
+    node.attic
+        .restore_item(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
 }
 
 impl NodeMachine {
@@ -89,7 +91,7 @@ fn purge_named(
     now: Timestamp,
 ) -> Result<u64, NodeError> {
     let id = AtticId::new(&item.id).unwrap();
-    node.purge(
+    node.attic.purge_item(
         &ItemReference {
             volume: item.volume.clone(),
             id,
@@ -209,7 +211,8 @@ fn another_checksum_moves_nothing_and_learns_nothing() {
     ));
     let v9 = id("v9");
     assert!(
-        node.put_aside(&removal("a", v9.clone(), root(b"one")), now())
+        node.attic
+            .put_copy_aside(&removal("a", v9.clone(), root(b"one")), now())
             .is_err()
     );
     // A rotten copy is named by its present root, not by that of the catalog.
@@ -353,7 +356,7 @@ fn nothing_comes_back_where_nothing_is_taken() {
     );
     let gone = AtticId::new("20260101T000000Z-none").unwrap();
     assert!(matches!(
-        node.restore_item(&id("v1"), &gone, &cause(), now()),
+        node.attic.restore_item(&id("v1"), &gone, &cause(), now()),
         Err(NodeError::NoItem { .. })
     ));
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
@@ -387,7 +390,8 @@ fn brake_survives_restart_and_counts_purges() {
     }
     let v1 = id("v1");
     let aside = |node: &Node, file: &str, at: Timestamp| {
-        node.put_aside(&removal(file, v1.clone(), root(b"x")), at)
+        node.attic
+            .put_copy_aside(&removal(file, v1.clone(), root(b"x")), at)
     };
     let minute = |minutes: u64| later(Duration::from_mins(minutes));
     let item = aside(&node, "a", minute(0)).unwrap();

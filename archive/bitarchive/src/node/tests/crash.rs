@@ -21,7 +21,8 @@ impl Scene {
         let (node, _) = machine.start();
         machine.store(&node, "a", &bytes(SIZE)).unwrap();
         let item = node
-            .put_aside(&removal("a", id("v1"), root(&bytes(SIZE))), now())
+            .attic
+            .put_copy_aside(&removal("a", id("v1"), root(&bytes(SIZE))), now())
             .unwrap();
         let attic = machine.path("disk/attic");
         Self {
@@ -92,7 +93,8 @@ impl Scene {
                 "{what}"
             );
             let item = AtticId::new(&items[0].id).unwrap();
-            node.restore_item(&id("v1"), &item, &cause(), now())
+            node.attic
+                .restore_item(&id("v1"), &item, &cause(), now())
                 .unwrap();
             assert_eq!(std::fs::read(&target.file).unwrap(), bytes(SIZE), "{what}");
         }

@@ -123,8 +123,8 @@ fn only_empty_separate_disks_are_labelled() {
     Layout::new(&machine.path("three")).make().unwrap();
     let identity = VolumeIdentity {
         volume: id("v3"),
-        node: node.id().clone(),
-        replica: node.replica().clone(),
+        node: node.id.clone(),
+        replica: node.replica.clone(),
         generation: 1,
     };
     label(&machine.path("three"), &identity).unwrap();

@@ -39,7 +39,8 @@ fn older_catalog_is_noticed_and_rebuilt() {
     machine.flip("a", &[1]);
     verify(&node, "a");
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&removal("removed", volume.clone(), root(&content)), now())
+    node.attic
+        .put_copy_aside(&removal("removed", volume.clone(), root(&content)), now())
         .unwrap();
     machine.store(&node, "new", &content).unwrap();
     std::fs::remove_file(machine.target("gone").file).unwrap();
@@ -212,7 +213,8 @@ fn removal_raises_generation() {
     node.disks.volumes.raise_changed().unwrap();
     let before = generation(&machine);
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&removal("a", volume.clone(), root(b"bytes")), now())
+    node.attic
+        .put_copy_aside(&removal("a", volume.clone(), root(b"bytes")), now())
         .unwrap();
     node.disks.volumes.raise_changed().unwrap();
     assert_eq!(generation(&machine), before + 1);

@@ -58,7 +58,7 @@ impl RunningScrub {
         let control = Arc::new(Control::open(data, settings, clock_now()));
         let tasks = Tasks::new();
         let clock = Clock::system();
-        let instruments = Instruments::new(&Metrics::new(), node.id()).unwrap();
+        let instruments = Instruments::new(&Metrics::new(), &node.id).unwrap();
         let context = ScrubContext {
             node: Arc::clone(&node),
             control: Arc::clone(&control),
@@ -79,8 +79,8 @@ impl RunningScrub {
 
     fn state(&self) -> NodeScrub {
         let key = NodeKey {
-            replica: self.node.replica().clone(),
-            node: self.node.id().clone(),
+            replica: self.node.replica.clone(),
+            node: self.node.id.clone(),
         };
         self.control.state(key, clock_now())
     }

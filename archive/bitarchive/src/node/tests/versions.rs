@@ -51,10 +51,13 @@ fn unknown_field_stays_in_its_sidecar() {
     mend(&node, "a", &content, &set(&[2])).unwrap();
     std::fs::remove_file(machine.target("a").outboard).unwrap();
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
-    let aside = node.put_aside(&removal("a", volume(), root(&content)), now());
+    let aside = node
+        .attic
+        .put_copy_aside(&removal("a", volume(), root(&content)), now());
     let aside = AtticId::new(&aside.unwrap().id).unwrap();
     assert!(!path.try_exists().unwrap());
-    node.restore_item(&volume(), &aside, &cause(), now())
+    node.attic
+        .restore_item(&volume(), &aside, &cause(), now())
         .unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), written);
 }

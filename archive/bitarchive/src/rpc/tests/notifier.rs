@@ -19,7 +19,7 @@ pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Notifier {
 fn notifier(authority: &TestAuthority, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
     let credentials = authority.credentials(&["node/n1"]);
     let limits = Limits::default();
-    let monitor = monitor_channel(node.replica(), monitor, &credentials, &limits).unwrap();
+    let monitor = monitor_channel(&node.replica, monitor, &credentials, &limits).unwrap();
     Notifier::new(node, "127.0.0.1:2".to_owned(), monitor, clock)
 }
 

@@ -23,7 +23,10 @@ fn draining_does_not_release_the_brake() {
     for file in ["a", "b", "c"] {
         machine.store(&node, file, b"x").unwrap();
     }
-    let aside = |file: &str| node.put_aside(&removal(file, id("v1"), root(b"x")), now());
+    let aside = |file: &str| {
+        node.attic
+            .put_copy_aside(&removal(file, id("v1"), root(b"x")), now())
+    };
     aside("a").unwrap();
     node.disks
         .set_volume_mode(&id("v1"), Mode::Draining)
@@ -54,7 +57,8 @@ fn moved_copies_have_their_own_hourly_budget() {
         assert_eq!(entry.volume, id("v2"));
     }
     let aside = |file: &str, volume: &str, bytes: &[u8]| {
-        node.put_aside(&removal(file, id(volume), root(bytes)), now())
+        node.attic
+            .put_copy_aside(&removal(file, id(volume), root(bytes)), now())
     };
     let other = aside("a", "v1", b"y");
     assert!(
@@ -93,7 +97,10 @@ fn moved_copy_counts_only_where_it_stays() {
     for file in ["a", "b"] {
         machine.store(&node, file, b"x").unwrap();
     }
-    let aside = |file: &str| node.put_aside(&removal(file, id("v1"), root(b"x")), now());
+    let aside = |file: &str| {
+        node.attic
+            .put_copy_aside(&removal(file, id("v1"), root(b"x")), now())
+    };
     let kept = Layout::new(&machine.path("two")).target(&name("a"));
     std::fs::remove_file(&kept.file).unwrap();
     assert!(is_refused_by("removals_per_hour", &aside("a")));
