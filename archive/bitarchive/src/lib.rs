@@ -14,13 +14,14 @@
 //! The rooms, in reading order:
 //!
 //! - [`layout`] (paths on a volume), [`volumes`] (which disks are there), [`catalog`] (what is known of their files);
-//! - [`node`]: all of it together; [`reconcile`] compares the disks with the catalog when they come online;
-//! - `claims` (who works on a file), `cores` (work that computes), `scrub_age` (how old checks are);
-//! - [`upload`]: the write path; `admitted` (received bytes against their admission), [`manifest`] (the lists for
-//!   people);
-//! - `adopt` (files that nobody uploaded, or whose sidecar is absent);
-//! - [`verify`] (one copy), [`scrub`] (all of them, in time), [`mend`] (a damaged one);
-//! - [`attic`] (what was removed or replaced), [`brake`] (how much of that within an hour);
+//! - [`reconcile`] (the disks against the catalog, when they come online), [`manifest`] (the lists for people);
+//! - [`attic`] (the items of what was removed or replaced), [`brake`] (how much of that within an hour);
+//! - `claims` (who works on a file), `cores` (work that computes), `scrub_age` (how old checks are), `admitted`
+//!   (received bytes against their admission);
+//! - [`node`]: all of it together. [`NodeDisks`] keeps the catalog in step with the volumes; above it [`NodeFiles`] takes
+//!   in (the write path), reads, verifies, mends and adopts files; above both [`NodeAttic`] puts aside, restores and
+//!   purges;
+//! - [`scrub`] (every copy is verified, in time);
 //! - [`checksum`]: the checksum replica, with a table in the place of disks;
 //! - [`rpc`] (the door), `heartbeat` (the calls to the monitor), [`settings`], `metrics`, `serve` (the start of the
 //!   process), [`error`] and [`work`] (common types).
