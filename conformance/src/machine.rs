@@ -46,7 +46,7 @@ impl CrashMachine {
             directory::make(place)?;
         }
         let node = machine.start(0)?;
-        node.volume_set().init(&machine.disk(), &volume()?)?;
+        node.disks.volumes.init(&machine.disk(), &volume()?)?;
         Ok(machine)
     }
 
@@ -137,7 +137,7 @@ pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, Nod
     let signed = admission(name, now)?.sign(&signing_key())?;
     let now = Timestamp::from_second(now)?;
     let send = || {
-        let mut receiving = node.begin(&upload, name, bytes.len() as u64)?;
+        let mut receiving = node.files.begin_upload(&upload, name, bytes.len() as u64)?;
         let agreed_length = usize::try_from(receiving.received()).ok().filter(|length| {
             let prefix = bytes.get(..*length);
             prefix.is_some_and(|prefix| root(prefix) == receiving.root_so_far())
@@ -167,7 +167,9 @@ fn admission(name: &FileName, now: i64) -> Result<Admission> {
 /// Receives the first `length` bytes of the file that `name` stands for, makes them durable, and hears no more.
 pub fn cut(node: &Node, name: &FileName, length: usize) -> Result<()> {
     let bytes = content(name)?;
-    let mut receiving = node.begin(&upload(name)?, name, bytes.len() as u64)?;
+    let mut receiving = node
+        .files
+        .begin_upload(&upload(name)?, name, bytes.len() as u64)?;
     receiving.write_all(bytes.get(..length).context("shorter than that")?)?;
     receiving.sync()?;
     Ok(())
@@ -176,12 +178,20 @@ pub fn cut(node: &Node, name: &FileName, length: usize) -> Result<()> {
 /// Comes back with the upload of the file that `name` stands for, and is cut again before the first byte.
 pub fn come_back(node: &Node, name: &FileName) -> Result<Result<(), NodeError>> {
     let size = content(name)?.len() as u64;
-    Ok(node.begin(&upload(name)?, name, size).map(drop))
+    Ok(node
+        .files
+        .begin_upload(&upload(name)?, name, size)
+        .map(drop))
 }
 
 /// Returns the reason why the node's volume was taken offline after a failed call; `None` if it was not.
 pub fn poison(node: &Node) -> Option<String> {
-    let problem = node.volumes().into_iter().find_map(|volume| volume.problem);
+    let problem = node
+        .disks
+        .volumes
+        .all()
+        .into_iter()
+        .find_map(|volume| volume.problem);
     problem
         .filter(|problem| matches!(problem, VolumeProblem::Poisoned(_)))
         .map(|problem| problem.to_string())

@@ -193,7 +193,8 @@ impl Case<'_> {
                 "{}: a poisoned volume took a file",
                 self.what
             );
-            node.volume_set()
+            node.disks
+                .volumes
                 .clear(&machine::volume().unwrap())
                 .unwrap();
             drop(node);
@@ -203,7 +204,7 @@ impl Case<'_> {
         let listed = listing(&node);
         listed_files_are_right(&listed, &self.outcome.acknowledged, &self.what);
         everything_can_be_stored_again(&node, &listed, &self.what);
-        node.reap(i64::MAX).unwrap();
+        node.files.reap_uploads(i64::MAX).unwrap();
         assert_eq!(self.machine.incoming().unwrap(), [""; 0], "{}", self.what);
         final_names_bear_whole_files(self.machine, &self.what);
         manifests_say_what_is_there(self.machine, &self.what);
@@ -220,7 +221,7 @@ fn final_names_bear_whole_files(machine: &CrashMachine, what: &str) {
 }
 
 fn listing(node: &Node) -> BTreeMap<FileName, Entry> {
-    let entries = node.list(None).unwrap();
+    let entries = node.files.list_entries(None).unwrap();
     entries
         .map(Result::unwrap)
         .map(|entry| (entry.name.clone(), entry))
@@ -272,7 +273,7 @@ fn everything_can_be_stored_again(node: &Node, listed: &BTreeMap<FileName, Entry
             Err(other) => panic!("{what}: {name} cannot be stored again: {other}"),
         };
         assert_eq!(root, Some(expected_root(&name)), "{what}: {name}");
-        let reading = node.open_file(&name).unwrap();
+        let reading = node.files.open_file(&name).unwrap();
         assert_eq!(
             reading.data.root().unwrap(),
             expected_root(&name),

@@ -2,19 +2,15 @@
 //! deleted.
 //!
 //! Each item is a directory, named after the second and its content. A directory whose name begins with a dot is a move
-//! that was cut off: `moves` completes or undoes it. Only `purge` destroys items, and only old ones; the
-//! evidence of repairs is removed after its time.
+//! that was cut off: `AtticMoves` completes or undoes it. What may go in, come back or be destroyed is decided above
+//! this, by the attic of the node.
 //!
 //! # Errors
 //!
 //! Every function fails with a [`DiskError`] if a system call does.
 
-mod allowance;
-mod evidence;
 mod item;
-mod leftovers;
 mod moves;
-mod purge;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -24,12 +20,11 @@ use archive_model::{Approval, AtticKind, Cause, FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-#[doc(hidden)]
-pub(crate) use evidence::EvidenceWorker;
 pub use item::{AtticId, InvalidAtticId, Item, ItemPlace, ItemReference, Removal, item, list};
-pub(crate) use moves::settle_all;
+pub(crate) use item::{latest, read_reason, size};
+pub(crate) use moves::{AtticMoves, MoveEnd, inside, is_there};
 
-use crate::layout::Layout;
+use crate::layout::{Layout, is_file};
 
 /// The reason why an item lies in the attic: `why.json` in its directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -122,6 +117,29 @@ pub fn put_aside(
         }
     }
     Ok(place)
+}
+
+/// Puts aside what lies under the final names of an absent file: the leftovers of an upload that died between linking
+/// the sidecar and linking the file, and anything else (a directory, a link) in the place of the file.
+pub(crate) fn put_leftovers_aside(
+    layout: &Layout,
+    id: &str,
+    name: &FileName,
+    node: &NodeId,
+    now: Timestamp,
+) -> Result<(), DiskError> {
+    let target = layout.target(name);
+    let paths = [&target.file, &target.sidecar, &target.outboard].map(PathBuf::as_path);
+    let mut is_anything = false;
+    for path in paths {
+        is_anything |= is_there(path)?;
+    }
+    if is_file(&target.file)? || !is_anything {
+        return Ok(());
+    }
+    let why = "leftover of an upload that was cut, or of a file that is missing";
+    let reason = Reason::of_leftover(name, now, node, why);
+    put_aside(layout, id, &reason, &paths).map(|_| ())
 }
 
 /// Makes a directory in the attic, with its reason. Its name is `prefix`, the second and `id`, and a number if that

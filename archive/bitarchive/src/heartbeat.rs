@@ -65,10 +65,13 @@ impl Worker for DiskWorker {
         let keep = SignedDuration::try_from(self.keep_uploads.duration())?;
         let before = now.checked_sub(keep)?.as_second();
         spawn_blocking(move || {
-            node.refresh(now)?;
-            node.volume_set().raise_changed().map_err(NodeError::from)?;
-            node.catalog().stamp();
-            node.reap(before)
+            node.disks.refresh_volumes(now)?;
+            node.disks
+                .volumes
+                .raise_changed()
+                .map_err(NodeError::from)?;
+            node.catalog.stamp();
+            node.files.reap_uploads(before)
         })
         .await??;
         Ok(Step::Idle(self.every.duration()))

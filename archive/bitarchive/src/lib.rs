@@ -14,14 +14,14 @@
 //! The rooms, in reading order:
 //!
 //! - [`layout`] (paths on a volume), [`volumes`] (which disks are there), [`catalog`] (what is known of their files);
-//! - [`node`]: all of it together; [`reconcile`] compares the disks with the catalog when they come online;
-//! - `claims` and `hold` (who works on a name, and on a file), `cores` (work that computes), `scrub_age`
-//!   (how old checks are);
-//! - [`upload`]: the write path; `admitted` (received bytes against their admission), [`manifest`] (the lists for
-//!   people);
-//! - `adopt` (files that nobody uploaded, or whose sidecar is absent);
-//! - [`verify`] (one copy), [`scrub`] (all of them, in time), [`mend`] (a damaged one);
-//! - [`attic`] (what was removed or replaced), [`brake`] (how much of that within an hour);
+//! - [`reconcile`] (the disks against the catalog, when they come online), [`manifest`] (the lists for people);
+//! - [`attic`] (the items of what was removed or replaced), [`brake`] (how much of that within an hour);
+//! - `claims` (who works on a file), `cores` (work that computes), `scrub_age` (how old checks are), `admitted`
+//!   (received bytes against their admission);
+//! - [`node`]: all of it together. [`NodeDisks`] keeps the catalog in step with the volumes; above it [`NodeFiles`] takes
+//!   in (the write path), reads, verifies, mends and adopts files; above both [`NodeAttic`] puts aside, restores and
+//!   purges;
+//! - [`scrub`] (every copy is verified, in time);
 //! - [`checksum`]: the checksum replica, with a table in the place of disks;
 //! - [`rpc`] (the door), `heartbeat` (the calls to the monitor), [`settings`], `metrics`, `serve` (the start of the
 //!   process), [`error`] and [`work`] (common types).
@@ -32,7 +32,6 @@
 #![doc = include_str!("../FORMAT.md")]
 
 mod admitted;
-mod adopt;
 pub mod attic;
 pub mod brake;
 pub mod catalog;
@@ -41,10 +40,8 @@ mod claims;
 mod cores;
 pub mod error;
 mod heartbeat;
-mod hold;
 pub mod layout;
 pub mod manifest;
-pub mod mend;
 mod metrics;
 pub mod node;
 pub mod reconcile;
@@ -55,19 +52,18 @@ pub mod serve;
 pub mod settings;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
-pub mod upload;
-pub mod verify;
 pub mod volumes;
 pub mod work;
 
 pub use catalog::{Catalog, Condition, Entry, FindingCounts, Row};
 pub use error::NodeError;
 pub use layout::{FileDirectory, Layout};
-pub use mend::{Mend, MendReport};
-pub use node::{Node, NodeOptions, OpenFile};
+pub use node::{
+    Mend, MendReport, Node, NodeAttic, NodeDisks, NodeFiles, NodeOptions, OpenFile, Progress,
+    Upload,
+};
 pub use reconcile::ReconcileReport;
 pub use rpc::{JobRunner, RunnerError, StartRunner};
 pub use serve::serve;
 pub use settings::{AtticSettings, Settings};
-pub use upload::Upload;
 pub use volumes::{Volume, Volumes, VolumesError};

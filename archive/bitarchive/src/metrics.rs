@@ -123,7 +123,7 @@ impl VolumeGauges {
         let problem = volume.problem.as_ref();
         let is_poisoned = matches!(problem, Some(VolumeProblem::Poisoned(_)));
         let space =
-            (problem.is_none() || is_poisoned).then(|| node.volume_set().space(&volume.path));
+            (problem.is_none() || is_poisoned).then(|| node.disks.volumes.space(&volume.path));
         Some(Self {
             id: volume.id.clone()?,
             is_online: problem.is_none(),
@@ -144,9 +144,9 @@ impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
-        let counts = self.node.finding_counts();
+        let counts = self.node.files.count_findings();
         let now = self.clock.now().as_second();
-        let oldest = self.node.oldest_verification();
+        let oldest = self.node.files.scrub_age.oldest();
         let age = oldest.map(|oldest| now.saturating_sub(oldest.as_second()));
         let shown = [
             (&self.instruments.damaged, counts.damaged),
@@ -159,7 +159,9 @@ impl Worker for MetricsWorker {
         self.instruments.show_oldest(age)?;
         let node = Arc::clone(&self.node);
         let seen = move || {
-            node.volumes()
+            node.disks
+                .volumes
+                .all()
                 .iter()
                 .filter_map(|volume| VolumeGauges::new(&node, volume))
                 .collect::<Vec<_>>()

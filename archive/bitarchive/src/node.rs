@@ -1,42 +1,36 @@
-//! One node: its files, the uploads that it receives, and the order of its acts.
+//! One node: the owner of its disks, its files and its attic, which share the catalog and the locks.
 //!
-//! Every function here blocks; the door (`rpc`) calls it from threads that may. Time is an argument.
+//! Who may need whom: the attic is above the files, and the files are above the disks. Every function here blocks; the
+//! door (`rpc`) calls it from threads that may. Time is an argument.
 //!
 //! # Errors
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use archive_durable::{DiskError, UncachedFile};
-use archive_model::{FileName, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::{CopyBytes, ReadAt, TrustFile};
+use archive_model::{NodeId, ReplicaId};
+use archive_proof::TrustFile;
 use jiff::Timestamp;
-use parking_lot::MutexGuard;
 
-use crate::brake::Brake;
-use crate::catalog::{Catalog, Entry, FindingCounts};
-use crate::claims::{Claim, Claims};
+use crate::attic::AtticMoves;
+use crate::catalog::Catalog;
+use crate::claims::FileLocks;
 use crate::error::NodeError;
-use crate::hold::{BusyFiles, Hold};
-use crate::layout::Layout;
-use crate::reconcile::Reconciler;
-use crate::scrub_age::ScrubAge;
+use crate::reconcile::ReconcileReport;
 use crate::settings::AtticSettings;
-use crate::volumes::{Volume, Volumes, VolumesError};
-use crate::work::Work;
+use crate::volumes::Volumes;
 
-mod answered;
+mod attic;
 mod disks;
-mod lists;
-mod receive;
-mod start;
-mod upkeep;
-mod walk;
+mod files;
 
-pub(crate) use disks::SecondCopy;
-use upkeep::Upkeep;
+pub(crate) use attic::EvidenceWorker;
+pub use attic::NodeAttic;
+pub use disks::NodeDisks;
+pub use files::{Mend, MendReport, NodeFiles, OpenFile, Progress, Upload};
+pub(crate) use files::{StrangerWorker, admission_in};
 
 /// The options of a node.
 #[derive(Clone, Debug)]
@@ -57,272 +51,93 @@ pub struct NodeOptions {
     pub attic: AtticSettings,
 }
 
-/// A node. Shared by all who serve it.
+/// A node: the owner of its disks, files and attic. Shared by all who serve it.
 #[derive(Debug)]
 pub struct Node {
-    options: NodeOptions,
-    volumes: Volumes,
-    catalog: Catalog,
-    receiving: Claims,
-    upkeep: Upkeep,
-    works: BusyFiles,
-    scrub_age: ScrubAge,
+    /// The id of the node.
+    pub id: NodeId,
+    /// The replica that the node belongs to.
+    pub replica: ReplicaId,
+    /// The directory of the catalog and of the memory of volumes.
+    pub data: PathBuf,
+    /// Which volumes are there, and whether the catalog agrees with them.
+    pub disks: Arc<NodeDisks>,
+    /// The copies: taken in, read, verified, mended.
+    pub files: Arc<NodeFiles>,
+    /// What was put aside.
+    pub attic: Arc<NodeAttic>,
+    /// What is known of the files. It is written by those three.
+    pub(crate) catalog: Arc<Catalog>,
 }
 
 impl Node {
-    /// Returns the id of the node.
-    pub const fn id(&self) -> &NodeId {
-        &self.options.node
-    }
-
-    /// Returns the replica it belongs to.
-    pub const fn replica(&self) -> &ReplicaId {
-        &self.options.replica
-    }
-
-    /// Returns the directory of its catalog.
-    pub fn data(&self) -> &Path {
-        &self.options.data
-    }
-
-    /// Returns its volumes, online or not.
-    pub fn volumes(&self) -> Vec<Volume> {
-        self.volumes.all()
-    }
-
-    /// Returns the set of volumes, for the verbs of operators.
-    pub const fn volume_set(&self) -> &Volumes {
-        &self.volumes
-    }
-
-    /// The means by which a volume, or one file of it, is reconciled with the catalog.
-    fn reconciler<'a>(
-        &'a self,
-        volume: &'a VolumeId,
-        layout: &'a Layout,
+    /// Opens the volumes and the catalog and reconciles them. Returns the node, and a report.
+    pub fn open(
+        options: NodeOptions,
         now: Timestamp,
-    ) -> Reconciler<'a> {
-        Reconciler {
-            catalog: &self.catalog,
-            trust: &self.options.trust,
-            volume,
-            layout,
-            now,
+    ) -> Result<(Self, ReconcileReport), NodeError> {
+        let NodeOptions {
+            node: id,
+            replica,
+            data,
+            volumes,
+            reserve,
+            trust,
+            attic,
+        } = options;
+        let volumes = Volumes::open(&id, &replica, &data, &volumes)?.with_reserve(reserve);
+        let opened = Catalog::open(&data.join("catalog"), stamp(now))?;
+        if let Some(why) = &opened.rebuild {
+            tracing::warn!(why, "the catalog is built again from the volumes");
         }
-    }
-
-    /// Reconciles one file with the catalog, as a start would, and returns its root. A disk that fails meanwhile is
-    /// taken offline: after a failed sync of a name, a second one would pass and prove nothing.
-    pub(crate) fn look_at(
-        &self,
-        id: &VolumeId,
-        layout: &Layout,
-        name: &FileName,
-        now: Timestamp,
-    ) -> Result<Option<Root>, NodeError> {
-        self.note_looked();
-        let looked = self.reconciler(id, layout, now).file(name);
-        looked.map_err(|error| {
-            if let NodeError::Disk(error) = error {
-                self.blame(id, error)
-            } else {
-                error
-            }
-        })
-    }
-
-    /// Returns the copies of a file on this node, the best one first. Several copies are for people to look at, unless
-    /// a volume is being drained.
-    pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
-        let mut entries = self.catalog.find(name)?;
-        self.sort_by_use(&mut entries);
-        Ok(entries)
-    }
-
-    /// Lists the entries after the name `after`, sorted by name, those of offline volumes included.
-    pub fn list(
-        &self,
-        after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, NodeError>> + '_, NodeError> {
-        Ok(self.catalog.list(after)?.map(|entry| Ok(entry?)))
-    }
-
-    /// Lists the findings after the name `after`, sorted by name.
-    pub fn list_findings(
-        &self,
-        after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, NodeError>> + '_, NodeError> {
-        Ok(self.catalog.list_findings(after)?.map(|entry| Ok(entry?)))
-    }
-
-    /// Returns the number of findings, and the stamp of their last change.
-    pub fn finding_counts(&self) -> FindingCounts {
-        self.catalog.finding_counts()
-    }
-
-    /// Opens the bytes of a file for reading past the page cache, with its outboard if it has one.
-    pub fn open_file(&self, name: &FileName) -> Result<OpenFile, NodeError> {
-        let entries = self.find(name)?;
-        let mut problem = NodeError::NotFound(name.clone());
-        for entry in entries.into_iter().filter(|entry| entry.row.is_readable()) {
-            match self
-                .layout(&entry.volume)
-                .and_then(|layout| open(&layout, entry))
-            {
-                Ok(reading) => return Ok(reading),
-                Err(why) => problem = why,
-            }
-        }
-        Err(problem)
-    }
-
-    /// Returns the upload that receives a file of this name now.
-    pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
-        self.receiving.lock().get(name).cloned()
-    }
-
-    /// Claims a name, to receive or to move it: nobody else does so, or works on the file, until the claim ends.
-    pub(crate) fn claim(&self, name: &FileName, id: &UploadId) -> Result<Claim, NodeError> {
-        let claim = Claim::take(&self.receiving, name, id)?;
-        self.works.refuse_busy(name)?;
-        Ok(claim)
-    }
-
-    /// Holds a file to work on it: nobody else works on it or receives it until the hold ends.
-    pub(crate) fn hold(&self, name: &FileName, work: Work) -> Result<Hold, NodeError> {
-        let hold = self.works.take(name, work)?;
-        match self.receiving(name) {
-            None => Ok(hold),
-            Some(upload) => Err(NodeError::Busy {
-                name: name.clone(),
-                upload,
-            }),
-        }
-    }
-
-    /// Returns whether somebody waits for a file that is worked on.
-    pub(crate) fn is_wanted(&self, name: &FileName) -> bool {
-        self.works.is_wanted(name)
-    }
-
-    pub(crate) const fn attic_settings(&self) -> &AtticSettings {
-        &self.upkeep.attic
-    }
-
-    pub(crate) const fn brake(&self) -> &Brake {
-        &self.upkeep.brake
-    }
-
-    pub(crate) const fn brake_of_moved(&self) -> &Brake {
-        &self.upkeep.moved
-    }
-
-    pub(crate) const fn unsettled(&self) -> &AtomicBool {
-        &self.upkeep.unsettled
-    }
-
-    pub(crate) const fn looked(&self) -> &AtomicU64 {
-        &self.upkeep.looked
-    }
-
-    pub(crate) fn moving(&self) -> MutexGuard<'_, ()> {
-        self.upkeep.moving.lock()
-    }
-
-    /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted;
-    /// `None` if some copy was not verified since the catalog was built, or there are no copies.
-    pub fn oldest_verification(&self) -> Option<Timestamp> {
-        self.scrub_age.oldest()
-    }
-
-    /// Returns the time by which the scrub has to read the most urgent of the copies that are due; `None` if no copy is
-    /// due. A time in the past says that the scrub does not keep its deadline.
-    pub fn verify_by(&self) -> Option<Timestamp> {
-        self.scrub_age.verify_by()
-    }
-
-    /// Notes that damage was met in a copy: the scrub reads its neighbours next.
-    pub fn suspect(&self, entry: &Entry, now: Timestamp) {
-        self.scrub_age.suspect(entry, now);
-    }
-
-    pub(crate) const fn scrub_age(&self) -> &ScrubAge {
-        &self.scrub_age
-    }
-
-    pub(crate) const fn catalog(&self) -> &Catalog {
-        &self.catalog
-    }
-
-    pub(crate) const fn trust(&self) -> &TrustFile {
-        &self.options.trust
-    }
-
-    /// Takes the volume offline if the error says that its disk fails, and returns the error.
-    pub(crate) fn blame(&self, volume: &VolumeId, error: DiskError) -> NodeError {
-        match self.volumes.blame(volume, &error) {
-            Ok(()) => NodeError::Disk(error),
-            Err(worse) => NodeError::Disk(worse),
-        }
-    }
-
-    pub(crate) fn is_online(&self, volume: &VolumeId) -> bool {
-        self.volumes
-            .find(volume)
-            .is_some_and(|volume| volume.problem.is_none())
-    }
-
-    /// Returns the paths of a volume that is online.
-    pub fn layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
-        let volume = self
-            .volumes
-            .find(id)
-            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
-        match volume.problem {
-            None => Ok(Layout::new(&volume.path)),
-            Some(problem) => Err(NodeError::Offline {
-                volume: id.clone(),
-                problem,
-            }),
-        }
+        let catalog = Arc::new(opened.catalog);
+        let trust = Arc::new(trust);
+        let locks = Arc::new(FileLocks::default());
+        let moves = Arc::new(AtticMoves::default());
+        let disks = Arc::new(NodeDisks::new(
+            volumes,
+            id.clone(),
+            Arc::clone(&trust),
+            Arc::clone(&catalog),
+            Arc::clone(&locks),
+            Arc::clone(&moves),
+        ));
+        let found = disks.refresh_volumes(now)?;
+        disks.note_retired(now)?;
+        let files = Arc::new(NodeFiles::new(
+            id.clone(),
+            Arc::clone(&trust),
+            Arc::clone(&catalog),
+            locks,
+            Arc::clone(&moves),
+            Arc::clone(&disks),
+        ));
+        let attic = Arc::new(NodeAttic::new(
+            id.clone(),
+            &data,
+            attic,
+            trust,
+            Arc::clone(&catalog),
+            moves,
+            Arc::clone(&disks),
+            Arc::clone(&files),
+        ));
+        let node = Self {
+            id,
+            replica,
+            data,
+            disks,
+            files,
+            attic,
+            catalog,
+        };
+        Ok((node, found))
     }
 }
 
-/// A file of this node, open.
-#[derive(Debug)]
-pub struct OpenFile {
-    /// The file with the bytes of the copy.
-    pub data: UncachedFile,
-    /// The outboard of the copy, if it can be opened.
-    pub outboard: Option<UncachedFile>,
-    /// The entry of the copy in the catalog.
-    pub entry: Entry,
-}
-
-impl OpenFile {
-    /// The file and its outboard, as a proof is made of them.
-    pub fn copy(&self) -> CopyBytes<'_> {
-        CopyBytes {
-            data: &self.data,
-            outboard: self
-                .outboard
-                .as_ref()
-                .map(|outboard| outboard as &dyn ReadAt),
-        }
-    }
-}
-
-fn open(layout: &Layout, entry: Entry) -> Result<OpenFile, NodeError> {
-    let target = layout.target(&entry.name);
-    let outboard = match UncachedFile::open(&target.outboard) {
-        Err(error) if error.is_absent() => None,
-        other => Some(other?),
-    };
-    Ok(OpenFile {
-        data: UncachedFile::open(&target.file)?,
-        outboard,
-        entry,
-    })
+/// Returns the number from which the stamps of findings count: a new one at each start.
+fn stamp(now: Timestamp) -> u64 {
+    u64::try_from(now.as_microsecond()).unwrap_or_default()
 }
 
 #[cfg(test)]

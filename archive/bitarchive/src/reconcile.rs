@@ -6,6 +6,7 @@
 //! from being served.
 
 mod incoming;
+mod mends;
 mod sidecar;
 mod stray;
 
@@ -18,8 +19,8 @@ use archive_model::{FileName, Groups, Root, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-pub(crate) use incoming::tidied;
-use incoming::tidy_incoming;
+use incoming::{tidied, tidy_incoming};
+pub(crate) use mends::note_applied;
 pub(crate) use sidecar::{read_sidecar, sidecar_text};
 pub(crate) use stray::move_one_home;
 
@@ -28,6 +29,7 @@ use crate::cores::on_all_cores;
 use crate::error::NodeError;
 use crate::layout::{FileDirectory, Layout};
 use crate::manifest;
+use crate::volumes::Volumes;
 
 /// The number of rows that are written at a time.
 const BATCH: usize = 1000;
@@ -66,6 +68,8 @@ impl ReconcileReport {
 
 /// A disk to be reconciled with the catalog.
 pub(crate) struct Reconciler<'a> {
+    /// The volumes of the node: a disk that fails is taken offline there.
+    pub(crate) volumes: &'a Volumes,
     pub(crate) catalog: &'a Catalog,
     /// The keys whose admissions in sidecars count.
     pub(crate) trust: &'a TrustFile,

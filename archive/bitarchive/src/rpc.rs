@@ -191,10 +191,10 @@ impl NodeService for Door {
                 walk(node, &clock, answers)?;
             }
             if request.only_findings {
-                let entries = node.list_findings(after.as_ref()).map_err(failed)?;
+                let entries = node.files.list_findings(after.as_ref()).map_err(failed)?;
                 files(node, entries, answers)
             } else {
-                let entries = node.list(after.as_ref()).map_err(failed)?;
+                let entries = node.files.list_entries(after.as_ref()).map_err(failed)?;
                 files(node, entries, answers)
             }
         }))
@@ -221,7 +221,8 @@ impl NodeService for Door {
         request: Request<wire::SetModeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
         let mode = volumes::mode(request.into_inner())?;
-        self.change(move |node, _| node.set_mode(mode)).await
+        self.change(move |node, _| node.disks.set_node_mode(mode))
+            .await
     }
 
     async fn attic(
@@ -240,7 +241,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::AtticItem>, Status> {
         let of = attic::removal(request.get_ref())?;
         self.act(move |node, now| {
-            node.put_aside(&of, now)
+            node.attic
+                .put_copy_aside(&of, now)
                 .map(|item| attic::item(node, item, None))
         })
         .await
@@ -252,7 +254,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::FileEntry>, Status> {
         let of = attic::reference(request.get_ref())?;
         self.act(move |node, now| {
-            node.restore_item(&of.volume, &of.id, &of.cause, now)
+            node.attic
+                .restore_item(&of.volume, &of.id, &of.cause, now)
                 .map(|entry| convert::entry(node, entry))
         })
         .await
@@ -264,7 +267,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::PurgeResponse>, Status> {
         let of = attic::reference(request.get_ref())?;
         self.act(move |node, now| {
-            node.purge(&of, now)
+            node.attic
+                .purge_item(&of, now)
                 .map(|bytes| wire::PurgeResponse { bytes })
         })
         .await
@@ -276,7 +280,8 @@ impl NodeService for Door {
     ) -> Result<Response<wire::FileEntry>, Status> {
         let of = attic::adoption(request.get_ref())?;
         self.act(move |node, now| {
-            node.adopt(&of.name, &of.volume, &of.admission, now)
+            node.files
+                .adopt_file(&of.name, &of.volume, &of.admission, now)
                 .map(|entry| convert::entry(node, entry))
         })
         .await
@@ -352,7 +357,7 @@ impl NodeService for Door {
 /// Compares the names on the disks with the catalog; the caller receives its progress.
 fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
     let mut news = verify::ProgressReport::new(clock);
-    let walked = node.walk(clock.now(), &mut |names| {
+    let walked = node.disks.walk_volumes(clock.now(), &mut |names| {
         news.report(names, |looked| send(answers, listing::looking(looked)))
     });
     news.end(walked.map_err(|error| convert::status(&error)))?;

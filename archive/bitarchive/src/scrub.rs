@@ -138,7 +138,7 @@ impl Scrub {
     fn tell_limit(&self) {
         let until = self.plan.iter().map(|planned| planned.window.until).min();
         let until = until.map(|until| Timestamp::from_nanosecond(until).unwrap_or(Timestamp::MAX));
-        self.round.node.scrub_age().set_verify_by(until);
+        self.round.node.files.scrub_age.set_verify_by(until);
     }
 
     /// Returns whether it is time to look over the catalog.
@@ -151,11 +151,11 @@ impl Scrub {
         if since < pause {
             return false;
         }
-        let has_changed = self.round.node.catalog().writes() != last.writes;
+        let has_changed = self.round.node.catalog.writes() != last.writes;
         let next = self.round.control.next_due();
         let is_due = next.is_some_and(|next| next <= self.round.clock.now());
         let is_wanted = has_changed || is_due || self.again;
-        self.round.node.scrub_age().has_suspects()
+        self.round.node.files.scrub_age.has_suspects()
             || (self.plan.is_empty() && is_wanted)
             || (since > MOST_PAUSE && has_changed)
     }
@@ -199,10 +199,10 @@ impl ScrubContext {
     fn survey(&self) -> Result<(ReadPlan, SurveyRecord), NodeError> {
         let at = self.clock.instant();
         let now = self.clock.now();
-        let writes = self.node.catalog().writes();
+        let writes = self.node.catalog.writes();
         let mut online: Vec<VolumeId> = Vec::new();
         let mut retired: Vec<VolumeId> = Vec::new();
-        for volume in self.node.volumes() {
+        for volume in self.node.disks.volumes.all() {
             match (volume.id, volume.problem) {
                 (Some(id), None) => online.push(id),
                 (Some(id), Some(VolumeProblem::Retired)) => retired.push(id),
@@ -210,11 +210,11 @@ impl ScrubContext {
             }
         }
         let unknown_since = self.control.unknown_since().unwrap_or(now);
-        let suspects = self.node.scrub_age().take_suspects();
+        let suspects = self.node.files.scrub_age.take_suspects();
         let volumes = SurveyedVolumes { online, retired };
         let mut survey =
             Survey::new(self.control.policy(), now, unknown_since, volumes).with_suspects(suspects);
-        for entry in self.node.list(None)? {
+        for entry in self.node.files.list_entries(None)? {
             survey.see(&entry?);
             if self.stop.is_cancelled() {
                 break;
@@ -228,7 +228,7 @@ impl ScrubContext {
 
     /// Publishes the plan that a look over the rows has made.
     fn note(&self, plan: ReadPlan) -> Result<(), DiskError> {
-        self.node.scrub_age().set_oldest(plan.oldest);
+        self.node.files.scrub_age.set_oldest(plan.oldest);
         let unknown = plan.unknown;
         let now = self.clock.now();
         self.control.set_plan(plan);
@@ -245,7 +245,7 @@ impl ScrubContext {
 
     /// Reads a copy, unless it has been read since it was planned.
     fn read(&self, planned: &PlannedRead) -> Result<Entry, NodeError> {
-        let row = self.node.catalog().row(&planned.name, &planned.volume)?;
+        let row = self.node.catalog.row(&planned.name, &planned.volume)?;
         if row.is_none_or(|row| row.verified != planned.verified) {
             return Err(NodeError::NotFound(planned.name.clone()));
         }
@@ -256,9 +256,14 @@ impl ScrubContext {
             pace.spend(bytes, self.control.rate(), self.clock.instant());
             self.wait(&pace, &planned.name)
         };
-        let hold = self.node.hold(&planned.name, Work::Scrub)?;
+        let hold = self
+            .node
+            .files
+            .locks
+            .hold_file(&planned.name, Work::Scrub)?;
         let now = self.clock.now();
         self.node
+            .files
             .verify_held(&hold, &planned.volume, now, &mut progress)
     }
 
@@ -267,7 +272,7 @@ impl ScrubContext {
         loop {
             let is_over = self.stop.is_cancelled()
                 || !self.control.may_read(self.clock.now())
-                || self.node.is_wanted(name);
+                || self.node.files.locks.is_wanted(name);
             if is_over {
                 return ControlFlow::Break(());
             }

@@ -8,11 +8,9 @@ use archive_daemon::{Daemon, StartError, Starting};
 use archive_part::{Part, read_trust_file};
 use tokio::task::spawn_blocking;
 
-use crate::adopt::StrangerWorker;
-use crate::attic::EvidenceWorker;
 use crate::heartbeat::{DiskWorker, HeartbeatWorker};
 use crate::metrics::{Instruments, MetricsWorker};
-use crate::node::{Node, NodeOptions};
+use crate::node::{EvidenceWorker, Node, NodeOptions, StrangerWorker};
 use crate::reconcile::ReconcileReport;
 use crate::rpc::{Door, Notifier, StartRunner, monitor_channel, services};
 use crate::scrub::{Control, Scrub, ScrubContext};
@@ -89,7 +87,7 @@ async fn start(
         keep_uploads: own.keep_uploads,
     };
     workers.spawn_instance(id, disks)?;
-    workers.spawn_instance(id, StrangerWorker::new(Arc::clone(&node), own.look))?;
+    workers.spawn_instance(id, StrangerWorker::new(Arc::clone(&node.files), own.look))?;
     spawn_keepers(&daemon, id, &node, &scrub, &instruments)?;
 
     let jobs = start_runner(&node, settings.batch_node, &daemon)
@@ -124,9 +122,9 @@ fn spawn_keepers(
     let watched = Arc::clone(node);
     daemon
         .tasks
-        .spawn_watch("catalog", clock.clone(), move || watched.catalog().broken());
+        .spawn_watch("catalog", clock.clone(), move || watched.catalog.broken());
     let evidence = EvidenceWorker {
-        node: Arc::clone(node),
+        attic: Arc::clone(&node.attic),
         clock: clock.clone(),
     };
     workers.spawn_instance(id, evidence)?;

@@ -98,7 +98,8 @@ impl NodeMachine {
     pub fn init(&self, volume: &str, disk: &str) {
         let (node, _) = self.start();
         let volume = VolumeId::new(volume).expect("an id");
-        node.init_volume(&self.path(disk), &volume, self.now)
+        node.disks
+            .init_volume(&self.path(disk), &volume, self.now)
             .expect("a volume");
     }
 
@@ -144,7 +145,9 @@ impl NodeMachine {
     pub fn store(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<Entry, NodeError> {
         let admission = admission(file, bytes, self.now);
         let size = bytes.len() as u64;
-        let mut receiving = node.begin(&admission.upload, &admission.name, size)?;
+        let mut receiving = node
+            .files
+            .begin_upload(&admission.upload, &admission.name, size)?;
         receiving.write_all(bytes)?;
         receiving.commit(&sign(&admission), self.now)
     }

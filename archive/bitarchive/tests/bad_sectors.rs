@@ -86,12 +86,16 @@ fn readable() {
 }
 
 fn verify(node: &Node, file: &str) -> Entry {
-    node.verify(&name(file), None, now(), &mut |_| ControlFlow::Continue(()))
+    node.files
+        .verify_copy(&name(file), None, now(), &mut |_| ControlFlow::Continue(()))
         .expect("verified")
 }
 
 fn entry(node: &Node, file: &str) -> Entry {
-    node.find(&name(file)).expect("found").remove(0)
+    node.files
+        .find_copies(&name(file))
+        .expect("found")
+        .remove(0)
 }
 
 fn is_unreadable_as_a_whole(entry: &Entry) -> bool {
@@ -101,7 +105,7 @@ fn is_unreadable_as_a_whole(entry: &Entry) -> bool {
 
 /// Checks that the volume serves its good files.
 fn serves(node: &Node, what: &str) {
-    let problem = node.volume_set().find(&volume()).expect("known").problem;
+    let problem = node.disks.volumes.find(&volume()).expect("known").problem;
     assert_eq!(problem, None, "{what}");
     assert_eq!(verify(node, "good").row.condition, Condition::Present);
 }
@@ -122,12 +126,16 @@ fn unreadable_sidecar_makes_one_file_unexpected() {
         matches!(&condition, Condition::Unexpected { why } if why.contains("read")),
         "{condition:?}"
     );
-    let adopted = node.adopt(&name("bad"), &volume(), &admission("bad"), now());
+    let adopted = node
+        .files
+        .adopt_file(&name("bad"), &volume(), &admission("bad"), now());
     assert_eq!(adopted.expect("adopted").row.condition, Condition::Present);
     // The bad sector lies in the attic now, and under the name lies another.
     readable();
     assert_eq!(
-        node.admission(&entry(&node, "bad")).expect("there"),
+        node.files
+            .read_admission(&entry(&node, "bad"))
+            .expect("there"),
         admission("bad").as_str()
     );
     drop(node);
@@ -221,7 +229,7 @@ fn odd_inodes_in_other_places_hinder_nothing() {
     fault::make_lost(paths);
     let node = start(&machine);
     serves(&node, "odd inodes");
-    node.reap(i64::MAX).expect("reaped");
+    node.files.reap_uploads(i64::MAX).expect("reaped");
     let layout = Layout::new(&machine.path("disk"));
     let listed = attic::list(&layout, &volume()).expect("a list");
     assert_eq!(listed.len(), 2, "they are listed");
@@ -239,16 +247,16 @@ fn a_volume_that_is_not_ready_says_why() {
     let dir = file.parent().expect("a directory");
     std::fs::rename(dir, machine.path("away")).expect("moved");
     let node = start(&machine);
-    let problem = |node: &Node| node.volume_set().find(&volume()).expect("known").problem;
+    let problem = |node: &Node| node.disks.volumes.find(&volume()).expect("known").problem;
     for _ in 0..2 {
         let found = problem(&node);
         assert!(
             matches!(&found, Some(VolumeProblem::Unready(why)) if why.contains("getdents")),
             "{found:?}"
         );
-        node.refresh(now()).expect("looked");
+        node.disks.refresh_volumes(now()).expect("looked");
     }
     std::fs::rename(machine.path("away"), dir).expect("moved");
-    node.refresh(now()).expect("looked");
+    node.disks.refresh_volumes(now()).expect("looked");
     serves(&node, "it came back");
 }

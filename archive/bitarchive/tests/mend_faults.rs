@@ -107,7 +107,7 @@ fn on(_bytes: u64) -> ControlFlow<()> {
 }
 
 fn verify(node: &Node) -> Result<Entry, NodeError> {
-    node.verify(&name(), None, now(), &mut on)
+    node.files.verify_copy(&name(), None, now(), &mut on)
 }
 
 fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
@@ -123,7 +123,7 @@ fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
     let mut builder = TreeBuilder::new(Vec::new());
     builder.update(&content).expect("hashed");
     let tree = builder.finish().expect("hashed");
-    let mut mend = node.mend(order, now())?;
+    let mut mend = node.files.begin_mend(order, now())?;
     for range in groups.byte_ranges(SIZE as u64) {
         let mut encoded = Vec::new();
         let ranges = std::slice::from_ref(&range);
@@ -145,7 +145,7 @@ fn groups() -> Groups {
 fn start_again(machine: &NodeMachine) -> Node {
     let node = start(machine);
     let volume = VolumeId::new("v1").expect("an id");
-    node.clear(&volume, now()).expect("cleared");
+    node.disks.clear_volume(&volume, now()).expect("cleared");
     node
 }
 
@@ -196,7 +196,11 @@ fn at_every_call(reserve: u64) {
                 assert_eq!(content, good(), "{what}");
             } else if is_full {
                 assert!(
-                    node.volumes().iter().all(|volume| volume.problem.is_none()),
+                    node.disks
+                        .volumes
+                        .all()
+                        .iter()
+                        .all(|volume| volume.problem.is_none()),
                     "{what}: a full disk is not blamed"
                 );
             }
@@ -279,7 +283,13 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
             ),
             "{error}"
         );
-        assert!(node.volumes().iter().all(|volume| volume.problem.is_none()));
+        assert!(
+            node.disks
+                .volumes
+                .all()
+                .iter()
+                .all(|volume| volume.problem.is_none())
+        );
         if reserve == 0 {
             let mended = mend(&node, unreadable).expect("mended");
             assert_eq!(mended.groups, 3);

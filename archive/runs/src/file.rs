@@ -95,7 +95,7 @@ fn recheck(
         CopyProblem::Closed(error) if error.is_absent() => Some("it is known here and missing"),
         CopyProblem::Damaged | CopyProblem::Closed(_) => None,
     };
-    if let Err(gone) = shared.node.still_there(&entry.volume, layout) {
+    if let Err(gone) = shared.node.disks.confirm_volume(&entry.volume, layout) {
         let reason = format!("its volume went away while it was read: {gone}");
         let records = done.records;
         return Ok(FileResult {
@@ -127,7 +127,10 @@ fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
     };
     let name = &entry.name;
     let volume = &entry.volume;
-    let verified = shared.node.verify(name, Some(volume), now, &mut progress);
+    let verified = shared
+        .node
+        .files
+        .verify_copy(name, Some(volume), now, &mut progress);
     match verified {
         Ok(_) => Ok(()),
         Err(NodeError::Stopped(_)) => Err(EarlyEnd::Stopped(
@@ -135,7 +138,7 @@ fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
         )),
         Err(error) => {
             tracing::warn!(file = %name, %volume, %error, "a batch job met damage, and the file was not verified");
-            shared.node.suspect(entry, now);
+            shared.node.files.suspect_neighbours(entry, now);
             Ok(())
         }
     }
@@ -165,7 +168,7 @@ fn outcome(
 ) -> FileOutcome {
     FileOutcome {
         name: entry.name.clone(),
-        node: shared.node.id().clone(),
+        node: shared.node.id.clone(),
         volume: entry.volume.clone(),
         root,
         size: entry.row.size,

@@ -62,10 +62,10 @@ pub fn start(
     settings: NodeBatchSettings,
     daemon: &Daemon,
 ) -> Result<Box<dyn JobRunner>, RunnerError> {
-    let metrics = daemon.metrics.labelled("node", node.id().as_str());
+    let metrics = daemon.metrics.labelled("node", node.id.as_str());
     let node_jobs = NodeJobs::open(NodeJobsParts {
         node: Arc::clone(node),
-        data: node.data().to_owned(),
+        data: node.data.clone(),
         settings,
         clock: daemon.clock.clone(),
         tasks: daemon.tasks.clone(),

@@ -25,10 +25,10 @@ pub(crate) fn page(
     after: Option<&FileName>,
 ) -> Result<NamePage, NodeError> {
     match selection {
-        FileSelection::Pattern(pattern) => page_of(node.list(after)?, pattern, ROWS),
+        FileSelection::Pattern(pattern) => page_of(node.files.list_entries(after)?, pattern, ROWS),
         FileSelection::Names(names) => {
             let is_here = |name: &FileName| {
-                let entries = node.find(name)?;
+                let entries = node.files.find_copies(name)?;
                 Ok(entries.iter().any(|entry| is_admitted(&entry.row)))
             };
             page_of_list(names, after, LOOKUPS, is_here)

@@ -32,11 +32,11 @@ pub(crate) struct PickedCopy {
 pub(crate) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
     let mut missing = None;
     let mut offline = Vec::new();
-    for entry in node.find(name)? {
+    for entry in node.files.find_copies(name)? {
         let (true, Some(root)) = (is_admitted(&entry.row), entry.row.root) else {
             continue;
         };
-        match node.layout(&entry.volume) {
+        match node.disks.find_layout(&entry.volume) {
             Ok(layout) if !matches!(entry.row.condition, Condition::Missing { .. }) => {
                 return Ok(Pick::Read(PickedCopy {
                     entry,

@@ -172,7 +172,7 @@ impl RunningJob {
     pub(crate) fn progress(&self) -> JobNode {
         let total = self.shared.total.load(Ordering::Relaxed);
         JobNode {
-            node: self.shared.node.id().clone(),
+            node: self.shared.node.id.clone(),
             files: self.files,
             files_total: (total > 0).then_some(total),
             bytes: self.shared.bytes.load(Ordering::Relaxed),

@@ -92,10 +92,11 @@ pub fn move_on(node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
     };
     loop {
         out.write_line("doing aside")?;
-        let item = node.put_aside(&removal, now)?;
+        let item = node.attic.put_copy_aside(&removal, now)?;
         out.write_line("did aside")?;
         out.write_line("doing back")?;
-        node.restore_item(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
+        node.attic
+            .restore_item(&volume()?, &AtticId::new(&item.id)?, &cause, now)?;
         out.write_line("did back")?;
     }
 }
@@ -145,7 +146,7 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
     builder.update(&bytes)?;
     let tree = builder.finish()?;
     let go_on = &mut |_: u64| ControlFlow::Continue(());
-    node.verify(&name, None, now, go_on)?;
+    node.files.verify_copy(&name, None, now, go_on)?;
     let order = MendOrder {
         name,
         volume: None,
@@ -154,7 +155,7 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
         who: "officer/o".to_owned(),
         why: "a test".to_owned(),
     };
-    let mut mend = node.mend(order, now)?;
+    let mut mend = node.files.begin_mend(order, now)?;
     for range in damaged_groups().byte_ranges(tree.size) {
         let mut encoded = Vec::new();
         let ranges = std::slice::from_ref(&range);
@@ -182,6 +183,8 @@ fn stranger(machine: &CrashMachine, name: &FileName) -> Result<()> {
 /// Gives a stranger its admission.
 pub fn adopt(node: &Node, name: &FileName, now: i64) -> Result<Option<Root>> {
     let signed = admission(name, now)?.sign(&signing_key())?;
-    let entry = node.adopt(name, &volume()?, &signed, Timestamp::from_second(now)?)?;
+    let entry = node
+        .files
+        .adopt_file(name, &volume()?, &signed, Timestamp::from_second(now)?)?;
     Ok(entry.row.root)
 }

@@ -56,7 +56,7 @@ fn repeatedly_killed_node_keeps_all_acknowledged_files() {
                 .unwrap();
             acknowledged.insert(name, entry.row.root.unwrap().to_string());
         }
-        node.reap(i64::MAX).unwrap();
+        node.files.reap_uploads(i64::MAX).unwrap();
         assert_eq!(machine.incoming().unwrap(), [""; 0], "{what}");
     }
     assert!(

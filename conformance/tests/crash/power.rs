@@ -57,7 +57,7 @@ fn acknowledged_files_are_there(
     let listed = listing(&node);
     listed_files_are_right(&listed, acknowledged, what);
     for name in acknowledged.keys() {
-        let reading = node.open_file(name).unwrap();
+        let reading = node.files.open_file(name).unwrap();
         assert_eq!(
             reading.data.root().unwrap(),
             expected_root(name),
@@ -76,7 +76,7 @@ fn acknowledged_files_are_there(
             Err(other) => panic!("{what}: {name} cannot be stored again: {other}"),
         }
     }
-    node.reap(i64::MAX).unwrap();
+    node.files.reap_uploads(i64::MAX).unwrap();
     assert_eq!(machine.incoming().unwrap(), [""; 0], "{what}");
 }
 
@@ -118,7 +118,7 @@ fn cut_power_again_and_again(image: &Image, machine: &CrashMachine) {
         // Where writes failed before the kill, the volume is poisoned, as it should be.
         let node = machine.start(now + 5).unwrap();
         let volume = machine::volume().unwrap();
-        node.volume_set().clear(&volume).unwrap();
+        node.disks.volumes.clear(&volume).unwrap();
         drop(node);
         acknowledged_files_are_there(machine, &acknowledged, now + 5, &what);
     }
@@ -161,7 +161,8 @@ fn volume_of_dead_disk_is_refused_until_cleared() {
     );
     let refused = machine::store(&node, &name("after-100000"), BEFORE + 10).unwrap();
     assert!(matches!(refused, Err(NodeError::NoSpace(_))), "{refused:?}");
-    node.volume_set()
+    node.disks
+        .volumes
         .clear(&machine::volume().unwrap())
         .unwrap();
     drop(node);
@@ -193,7 +194,7 @@ fn unreadable_bytes_are_errors_and_never_other_bytes() {
     let mut good = 0;
     let mut unreadable = 0;
     for name in &names {
-        match node.open_file(name).unwrap().data.root() {
+        match node.files.open_file(name).unwrap().data.root() {
             Ok(root) => {
                 assert_eq!(root, expected_root(name), "{name}: other bytes");
                 good += 1;

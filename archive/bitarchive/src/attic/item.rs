@@ -172,7 +172,7 @@ pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
 
 /// Returns the time at which an item was put aside: the later of those in its name and its reason, so that damage or a
 /// forged reason makes no item older. If the name has no time, the last change of the directory counts too.
-pub(super) fn latest(place: &Path) -> Timestamp {
+pub(crate) fn latest(place: &Path) -> Timestamp {
     let name = place
         .file_name()
         .and_then(time_of)
@@ -181,7 +181,7 @@ pub(super) fn latest(place: &Path) -> Timestamp {
 }
 
 /// Reads the reason of an item; the error is for people.
-pub(super) fn read_reason(place: &Path) -> Result<Reason, String> {
+pub(crate) fn read_reason(place: &Path) -> Result<Reason, String> {
     match place.symlink_metadata() {
         Ok(found) if !found.is_dir() => {
             return Err("this is not a directory; a node did not put it here".to_owned());
@@ -214,7 +214,7 @@ pub(super) fn read_reason(place: &Path) -> Result<Reason, String> {
 }
 
 /// Returns the number of bytes at `place`, in files of any depth. Links are not followed; the reason does not count.
-pub(super) fn size(place: &Path) -> Result<u64, DiskError> {
+pub(crate) fn size(place: &Path) -> Result<u64, DiskError> {
     let found = place
         .symlink_metadata()
         .map_err(|error| DiskError::new("lstat", place, error))?;

@@ -1,30 +1,147 @@
-//! The verbs of disks and of the whole node, and their consequences for the files.
+//! The disks of a node: which volumes are there, and what that means for the rows of their files.
 //!
-//! A retired volume is out of service for good, so its rows say *missing*: that is what makes its files missing for the
-//! archive. Nothing else does: a disk that is dead or away has not lost its files yet.
+//! A volume that comes online is reconciled with the catalog before anybody may use it, once the moves and mends that a
+//! crash has cut are ended. A retired volume is out of service for good, so its rows say *missing*: that is what makes
+//! its files missing for the archive. Nothing else does: a disk that is dead or away has not lost its files yet.
 //!
 //! # Errors
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
+mod missing;
+mod walk;
+
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_durable::VolumeProblem;
-use archive_model::{FileName, Mode, Root, VolumeId};
+use archive_durable::DiskError;
+use archive_model::{FileName, Mode, NodeId, Root, VolumeId};
+use archive_proof::TrustFile;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 
-use super::Node;
-use super::answered::is_missing;
-use crate::catalog::{Condition, Entry, Row};
+use crate::attic::AtticMoves;
+use crate::catalog::Catalog;
+use crate::claims::FileLocks;
 use crate::error::NodeError;
-use crate::reconcile::ReconcileReport;
-use crate::volumes::VolumesError;
+use crate::layout::{FileDirectory, Layout};
+use crate::manifest;
+use crate::reconcile::{ReconcileReport, Reconciler};
+use crate::volumes::{Volumes, VolumesError};
 
-/// The number of rows that are written at a time.
-const BATCH: usize = 1000;
+/// The disks of a node. Shared by all who need to know where its files are.
+#[derive(Debug)]
+pub struct NodeDisks {
+    /// The volumes, online or not.
+    pub volumes: Volumes,
+    node: NodeId,
+    trust: Arc<TrustFile>,
+    catalog: Arc<Catalog>,
+    locks: Arc<FileLocks>,
+    moves: Arc<AtticMoves>,
+    /// Locked while volumes are reconciled with the catalog.
+    refreshing: Mutex<()>,
+    /// Locked while a manifest is changed.
+    lists: Mutex<()>,
+    /// The number of times that a volume was reconciled with the catalog, or an unexpected file was met: there may be
+    /// files to hash.
+    looked: AtomicU64,
+}
 
-impl Node {
+impl NodeDisks {
+    /// Makes the disks of `node`, whose volumes are not reconciled with the catalog yet.
+    pub(super) fn new(
+        volumes: Volumes,
+        node: NodeId,
+        trust: Arc<TrustFile>,
+        catalog: Arc<Catalog>,
+        locks: Arc<FileLocks>,
+        moves: Arc<AtticMoves>,
+    ) -> Self {
+        Self {
+            volumes,
+            node,
+            trust,
+            catalog,
+            locks,
+            moves,
+            refreshing: Mutex::default(),
+            lists: Mutex::default(),
+            looked: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the paths of a volume that is online.
+    pub fn find_layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
+        let volume = self
+            .volumes
+            .find(id)
+            .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
+        match volume.problem {
+            None => Ok(Layout::new(&volume.path)),
+            Some(problem) => Err(NodeError::Offline {
+                volume: id.clone(),
+                problem,
+            }),
+        }
+    }
+
+    /// Checks that a volume is online, and that the disk which is there now is still that volume.
+    pub fn confirm_volume(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
+        self.find_layout(id)?;
+        let found = self.volumes.confirm(id, layout);
+        found.map_err(|problem| NodeError::Offline {
+            volume: id.clone(),
+            problem,
+        })
+    }
+
+    pub(crate) fn is_online(&self, id: &VolumeId) -> bool {
+        self.volumes
+            .find(id)
+            .is_some_and(|volume| volume.problem.is_none())
+    }
+
+    /// Returns whether a volume, or the whole node, is drained.
+    pub(crate) fn is_drained(&self, id: &VolumeId) -> bool {
+        let volume = self.volumes.find(id);
+        self.volumes.mode() == Mode::Draining
+            || volume.is_some_and(|one| one.mode == Mode::Draining)
+    }
+
+    /// Refuses while the node takes no new files.
+    pub(crate) fn refuse_unless_open(&self) -> Result<(), NodeError> {
+        match self.volumes.mode() {
+            Mode::ReadWrite => Ok(()),
+            mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired) => {
+                Err(NodeError::TakesNothing {
+                    what: format!("node {}", self.node),
+                    mode,
+                })
+            }
+        }
+    }
+
+    /// Refuses while a volume takes no new files.
+    pub(crate) fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {
+        match self.volumes.find(volume).map(|volume| volume.mode) {
+            Some(mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired)) => {
+                Err(NodeError::TakesNothing {
+                    what: format!("volume {volume}"),
+                    mode,
+                })
+            }
+            Some(Mode::ReadWrite) | None => Ok(()),
+        }
+    }
+
+    /// Takes the volume offline if the error says that its disk fails, and returns the error.
+    pub(crate) fn blame_disk(&self, volume: &VolumeId, error: DiskError) -> NodeError {
+        let worse = self.volumes.blame(volume, &error).err();
+        NodeError::Disk(worse.unwrap_or(error))
+    }
+
     /// Labels an empty directory as a new volume and takes it into use.
     pub fn init_volume(
         &self,
@@ -33,9 +150,9 @@ impl Node {
         now: Timestamp,
     ) -> Result<ReconcileReport, NodeError> {
         absolute(path)?;
-        self.volume_set().init(path, id)?;
+        self.volumes.init(path, id)?;
         tracing::warn!(volume = %id, path = %path.display(), "a new volume was labelled");
-        self.refresh(now)
+        self.refresh_volumes(now)
     }
 
     /// Adopts a disk that another node has labelled, and reconciles it with the catalog. With `id`, only that volume.
@@ -46,22 +163,39 @@ impl Node {
         now: Timestamp,
     ) -> Result<ReconcileReport, NodeError> {
         absolute(path)?;
-        let id = self.volume_set().adopt_as(path, id)?;
+        let id = self.volumes.adopt_as(path, id)?;
         tracing::warn!(volume = %id, path = %path.display(), "a volume was taken over");
-        self.refresh(now)
+        self.refresh_volumes(now)
+    }
+
+    /// Clears a poisoned volume that people have looked at; it is reconciled with the catalog before it serves.
+    pub fn clear_volume(
+        &self,
+        volume: &VolumeId,
+        now: Timestamp,
+    ) -> Result<ReconcileReport, NodeError> {
+        self.volumes.clear(volume)?;
+        self.refresh_volumes(now)
     }
 
     /// Sets whether a volume takes new files.
     pub fn set_volume_mode(&self, id: &VolumeId, mode: Mode) -> Result<(), NodeError> {
-        self.volume_set().set_mode(id, mode)?;
+        self.volumes.set_mode(id, mode)?;
         tracing::warn!(volume = %id, %mode, "the mode of a volume was set");
+        Ok(())
+    }
+
+    /// Sets whether the node as a whole takes new files.
+    pub fn set_node_mode(&self, mode: Mode) -> Result<(), NodeError> {
+        self.volumes.set_node_mode(mode)?;
+        tracing::warn!(node = %self.node, %mode, "the mode of the node was set");
         Ok(())
     }
 
     /// Retires a volume permanently, whether its disk is there or not. Returns the number of files that are missing by
     /// that.
     pub fn retire_volume(&self, id: &VolumeId, now: Timestamp) -> Result<u64, NodeError> {
-        self.volume_set().retire(id)?;
+        self.volumes.retire(id)?;
         let missing = self.note_retired(now)?;
         tracing::warn!(volume = %id, missing, "a volume was retired");
         Ok(missing)
@@ -73,161 +207,139 @@ impl Node {
         id: &VolumeId,
         now: Timestamp,
     ) -> Result<ReconcileReport, NodeError> {
-        self.volume_set().reinstate(id)?;
+        self.volumes.reinstate(id)?;
         tracing::warn!(volume = %id, "a retired volume is in service again");
-        self.refresh(now)
+        self.refresh_volumes(now)
     }
 
-    /// Returns the mode of the node as a whole.
-    pub fn mode(&self) -> Mode {
-        self.volume_set().mode()
-    }
-
-    /// Sets whether the node as a whole takes new files.
-    pub fn set_mode(&self, mode: Mode) -> Result<(), NodeError> {
-        self.volume_set().set_node_mode(mode)?;
-        tracing::warn!(node = %self.id(), %mode, "the mode of the node was set");
-        Ok(())
-    }
-
-    /// Returns whether a volume, or the whole node, is drained.
-    pub(crate) fn is_drained(&self, id: &VolumeId) -> bool {
-        let volume = self.volume_set().find(id);
-        self.mode() == Mode::Draining || volume.is_some_and(|one| one.mode == Mode::Draining)
-    }
-
-    /// Makes the rows of retired volumes say *missing*. A start does this too: the catalog is a cache, and may be
-    /// older.
-    pub(super) fn note_retired(&self, now: Timestamp) -> Result<u64, NodeError> {
-        let retired = self.volume_set().retired();
-        if retired.is_empty() {
-            return Ok(0);
-        }
-        let mut missing = 0;
-        let mut batch = Vec::new();
-        for entry in self.catalog.list(None)? {
-            let entry = entry?;
-            if !retired.contains(&entry.volume) || is_missing(&entry) {
-                continue;
-            }
-            missing += 1;
-            batch.push(as_missing(entry, now));
-            if batch.len() == BATCH {
-                self.catalog.put(&batch)?;
-                batch.clear();
+    /// Looks at the disks again. A volume that has come back is reconciled with the catalog before anybody may use it.
+    pub fn refresh_volumes(&self, now: Timestamp) -> Result<ReconcileReport, NodeError> {
+        let _alone = self.refreshing.lock();
+        let mut found = ReconcileReport::default();
+        let mut is_any_new = false;
+        for (id, layout) in self.volumes.refresh()? {
+            if let Some(one) = self.reconcile_volume(&id, &layout, now)? {
+                self.volumes.note_foreign(&id, one.foreign);
+                for warning in self.volumes.warnings(&id) {
+                    tracing::warn!(volume = %id, warning);
+                }
+                found.add(one);
+                self.volumes.accept(&id);
+                self.note_looked();
+                is_any_new = true;
             }
         }
-        self.catalog.put(&batch)?;
-        self.forget_all_answered(now)?;
-        Ok(missing)
-    }
-
-    /// Ends the store of a file whose row was written: removes rows of other volumes that say it is missing, and makes
-    /// its own row say so if its volume was retired in that moment.
-    pub(crate) fn after_store(&self, stored: &Entry, now: Timestamp) -> Result<(), NodeError> {
-        self.volume_set().note_change(&stored.volume);
-        let retired = self.volume_set().retired();
-        if retired.contains(&stored.volume) {
-            self.catalog.put(&[as_missing(stored.clone(), now)])?;
-            return Err(NodeError::Offline {
-                volume: stored.volume.clone(),
-                problem: VolumeProblem::Retired,
-            });
+        if is_any_new {
+            self.forget_all_answered(now)?;
         }
-        self.forget_answered(&stored.name, now)
+        self.moves.settle_again(&self.catalog, &self.volumes);
+        Ok(found)
     }
 
-    /// Refuses while the node takes no new files.
-    pub(crate) fn refuse_unless_open(&self) -> Result<(), NodeError> {
-        match self.mode() {
-            Mode::ReadWrite => Ok(()),
-            mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired) => {
-                Err(NodeError::TakesNothing {
-                    what: format!("node {}", self.id()),
-                    mode,
-                })
-            }
-        }
-    }
-
-    /// Refuses a name that this node has. A copy on a draining volume may get a second one, which is how a drain moves
-    /// files: `second` says what is known of that copy.
-    pub(crate) fn refuse_taken(
+    /// Reconciles a volume with the catalog. Returns `None` if that cannot be done now; the volume then stays offline.
+    fn reconcile_volume(
         &self,
+        id: &VolumeId,
+        layout: &Layout,
+        now: Timestamp,
+    ) -> Result<Option<ReconcileReport>, NodeError> {
+        let reconciler = self.reconciler(id, layout, now);
+        let settled = self.moves.settle_volume(&self.catalog, id, layout);
+        let found = settled
+            .and_then(|()| reconciler.finish_cut_mends())
+            .and_then(|()| reconciler.volume())
+            .and_then(|found| match self.volumes.raise(id, layout) {
+                Err(VolumesError::Disk(error)) => Err(NodeError::Disk(error)),
+                raised => Ok(raised.map(|()| found)?),
+            });
+        match found {
+            Ok(found) => Ok(Some(found)),
+            Err(NodeError::Disk(error)) => {
+                tracing::warn!(volume = %id, %error, "the volume cannot be reconciled with the catalog");
+                self.volumes.blame(id, &error)?;
+                self.volumes.cannot_accept(id, &error);
+                Ok(None)
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Reconciles one file with the catalog, as a start would, and returns its root. A disk that fails meanwhile is
+    /// taken offline: after a failed sync of a name, a second one would pass and prove nothing.
+    pub(crate) fn reconcile_file(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
         name: &FileName,
-        second: Option<SecondCopy>,
-    ) -> Result<(), NodeError> {
-        for entry in self.catalog.find(name)? {
-            if !self.leaves_free(&entry, second) {
-                return Err(NodeError::Taken {
-                    name: entry.name,
-                    volume: entry.volume,
-                    root: entry.row.root,
-                });
-            }
-        }
-        Ok(())
+        now: Timestamp,
+    ) -> Result<Option<Root>, NodeError> {
+        self.note_looked();
+        let looked = self.reconciler(id, layout, now).file(name);
+        looked.map_err(|error| match error {
+            NodeError::Disk(error) => self.blame_disk(id, error),
+            other => other,
+        })
     }
 
-    fn leaves_free(&self, entry: &Entry, second: Option<SecondCopy>) -> bool {
-        let Some(volume) = self.volume_set().find(&entry.volume) else {
-            return false;
-        };
-        if volume.problem == Some(VolumeProblem::Retired) {
-            return true;
+    /// The means by which a volume, or one file of it, is reconciled with the catalog.
+    pub(crate) fn reconciler<'a>(
+        &'a self,
+        volume: &'a VolumeId,
+        layout: &'a Layout,
+        now: Timestamp,
+    ) -> Reconciler<'a> {
+        Reconciler {
+            volumes: &self.volumes,
+            catalog: &self.catalog,
+            trust: &self.trust,
+            volume,
+            layout,
+            now,
         }
-        let is_draining = volume.mode == Mode::Draining;
-        match (&entry.row.condition, second) {
-            (Condition::Missing { .. }, _) => volume.problem.is_none() || is_draining,
-            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Any)) => is_draining,
-            (Condition::Present | Condition::Damaged { .. }, Some(SecondCopy::Of(root))) => {
-                is_draining && entry.row.root == Some(root)
-            }
-            (Condition::Present | Condition::Damaged { .. }, None)
-            | (Condition::Unexpected { .. }, _) => false,
-        }
-    }
-
-    /// Sorts the better copies first: those that are whole, and on a volume that stays.
-    pub(super) fn sort_by_use(&self, entries: &mut [Entry]) {
-        let volumes = self.volume_set();
-        entries.sort_by_key(|entry| {
-            let stays = volumes
-                .find(&entry.volume)
-                .is_some_and(|volume| volume.problem.is_none() && volume.mode != Mode::Draining);
-            let rank = match entry.row.condition {
-                Condition::Present => 0,
-                Condition::Damaged { .. } => 1,
-                Condition::Unexpected { .. } => 2,
-                Condition::Missing { .. } => 3,
-            };
-            (rank, !stays)
-        });
     }
 
     /// Notes that there may be files without a sidecar to hash.
-    pub(crate) fn note_looked(&self) {
-        self.looked().fetch_add(1, Ordering::AcqRel);
+    fn note_looked(&self) {
+        self.looked.fetch_add(1, Ordering::AcqRel);
     }
-}
 
-/// The content of which a second copy may be made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum SecondCopy {
-    /// The root is not known yet.
-    Any,
-    /// The copy has this root.
-    Of(Root),
-}
+    /// Returns a number that changes whenever there may be files without a sidecar to hash.
+    pub(crate) fn count_looks(&self) -> u64 {
+        self.looked.load(Ordering::Acquire)
+    }
 
-fn as_missing(entry: Entry, now: Timestamp) -> Entry {
-    let condition = Condition::Missing { since: now };
-    Entry {
-        row: Row {
-            condition,
-            ..entry.row
-        },
-        ..entry
+    /// Adds a file to the manifest of its directory. The list is derived: the next start corrects a failure here.
+    pub(crate) fn add_to_manifest(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        name: &FileName,
+        root: Root,
+    ) {
+        self.change_manifest(volume, name, || {
+            manifest::add(&layout.manifest(FileDirectory::for_name(name)), name, root)
+        });
+    }
+
+    /// Removes a file from the manifest of its directory.
+    pub(crate) fn remove_from_manifest(&self, volume: &VolumeId, layout: &Layout, name: &FileName) {
+        self.change_manifest(volume, name, || {
+            manifest::remove(&layout.manifest(FileDirectory::for_name(name)), name)
+        });
+    }
+
+    fn change_manifest(
+        &self,
+        volume: &VolumeId,
+        name: &FileName,
+        change: impl FnOnce() -> Result<(), DiskError>,
+    ) {
+        let _alone = self.lists.lock();
+        if let Err(error) = change() {
+            // The disk may be to blame.
+            let error = self.blame_disk(volume, error);
+            tracing::warn!(file = %name, %error, "the manifest is not right until the next start");
+        }
     }
 }
 

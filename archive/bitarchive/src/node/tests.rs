@@ -1,14 +1,15 @@
 //! A node on real volumes with a real catalog: what it takes, what it refuses, and what its next start finds.
 #![expect(clippy::disallowed_methods, reason = "tests make and damage files")]
 
-use archive_model::Root;
+use archive_model::{FileName, Root, UploadId, VolumeId};
 use archive_proof::{Admission, Envelope, SigningKey};
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::catalog::Condition;
+use crate::catalog::{Condition, Entry};
+use crate::layout::Layout;
 use crate::reconcile::ReconcileReport;
 use crate::testing::{NodeMachine, sign};
 
@@ -59,7 +60,11 @@ fn bytes(size: usize) -> Vec<u8> {
 }
 
 fn listing(node: &Node) -> Vec<Entry> {
-    node.list(None).unwrap().collect::<Result<_, _>>().unwrap()
+    node.files
+        .list_entries(None)
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap()
 }
 
 fn without_verified(mut entries: Vec<Entry>) -> Vec<Entry> {
@@ -95,14 +100,17 @@ fn stored_files_are_unchanged_after_restart() {
         }
     );
     assert_eq!(listing(&node), before);
-    let reading = node.open_file(&name("f200000")).unwrap();
+    let reading = node.files.open_file(&name("f200000")).unwrap();
     assert_eq!(
         reading.data.root().unwrap().as_bytes(),
         blake3::hash(&bytes(200_000)).as_bytes()
     );
     assert!(reading.outboard.is_some());
     assert_eq!(
-        node.list(Some(&name("f16384"))).unwrap().count(),
+        node.files
+            .list_entries(Some(&name("f16384")))
+            .unwrap()
+            .count(),
         2,
         "a listing continues after a name"
     );
@@ -137,7 +145,10 @@ fn bytes_that_are_not_admitted_get_no_name() {
         good.sign(&other).unwrap(),
     ];
     for refused in cases {
-        let mut receiving = node.begin(&good.upload, &name("a"), 20_000).unwrap();
+        let mut receiving = node
+            .files
+            .begin_upload(&good.upload, &name("a"), 20_000)
+            .unwrap();
         receiving.write_all(&bytes(20_000)).unwrap();
         let error = receiving.commit(&refused, now()).unwrap_err();
         assert!(
@@ -153,7 +164,7 @@ fn bytes_that_are_not_admitted_get_no_name() {
             "no room is kept for what was refused"
         );
         assert!(!machine.target("a").file.try_exists().unwrap());
-        assert!(node.find(&name("a")).unwrap().is_empty());
+        assert!(node.files.find_copies(&name("a")).unwrap().is_empty());
     }
     machine.store(&node, "a", &bytes(20_000)).unwrap();
 }
@@ -165,7 +176,7 @@ fn a_name_is_taken_once() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let first = UploadId::new("first").unwrap();
-    let receiving = node.begin(&first, &name("a"), 10).unwrap();
+    let receiving = node.files.begin_upload(&first, &name("a"), 10).unwrap();
     assert!(
         matches!(machine.store(&node, "a", b"x"), Err(NodeError::Busy { upload, .. }) if upload == first)
     );
@@ -185,33 +196,46 @@ fn cut_upload_resumes_and_abandoned_one_is_reaped() {
     let content = bytes(100_000);
     let upload = UploadId::new("u1").unwrap();
     let (node, _) = machine.start();
-    let mut receiving = node.begin(&upload, &name("a"), 100_000).unwrap();
+    let mut receiving = node
+        .files
+        .begin_upload(&upload, &name("a"), 100_000)
+        .unwrap();
     receiving.write_all(&content[..70_000]).unwrap();
     assert_eq!(receiving.sync().unwrap(), 65_536);
     drop(receiving);
     drop(node);
     let (node, found) = machine.start();
     assert_eq!(found, ReconcileReport::default(), "an upload is no file");
-    assert_eq!(node.reap(0).unwrap(), 0, "it is not old yet");
-    let mut receiving = node.begin(&upload, &name("a"), 100_000).unwrap();
+    assert_eq!(node.files.reap_uploads(0).unwrap(), 0, "it is not old yet");
+    let mut receiving = node
+        .files
+        .begin_upload(&upload, &name("a"), 100_000)
+        .unwrap();
     assert_eq!(receiving.received(), 65_536);
     assert_eq!(
         receiving.root_so_far().as_bytes(),
         blake3::hash(&content[..65_536]).as_bytes()
     );
-    assert_eq!(node.reap(i64::MAX).unwrap(), 0, "it is being received");
+    assert_eq!(
+        node.files.reap_uploads(i64::MAX).unwrap(),
+        0,
+        "it is being received"
+    );
     receiving.write_all(&content[65_536..]).unwrap();
     receiving
         .commit(&sign(&admission("a", &content, "u1")), now())
         .unwrap();
     let other = UploadId::new("u2").unwrap();
-    let mut receiving = node.begin(&other, &name("b"), 50_000).unwrap();
+    let mut receiving = node.files.begin_upload(&other, &name("b"), 50_000).unwrap();
     receiving.write_all(&content[..40_000]).unwrap();
     drop(receiving);
-    let receiving = node.begin_anew(&other, &name("b"), 50_000).unwrap();
+    let receiving = node
+        .files
+        .begin_upload_anew(&other, &name("b"), 50_000)
+        .unwrap();
     assert_eq!(receiving.received(), 0, "what was left is forgotten");
     drop(receiving);
-    assert_eq!(node.reap(i64::MAX).unwrap(), 1);
+    assert_eq!(node.files.reap_uploads(i64::MAX).unwrap(), 1);
     assert_eq!(machine.incoming(), 0);
 }
 
@@ -274,7 +298,7 @@ fn lost_file_stays_known_and_is_stored_again() {
         Condition::Missing { .. }
     ));
     assert!(matches!(
-        node.open_file(&name("a")),
+        node.files.open_file(&name("a")),
         Err(NodeError::NotFound(_))
     ));
     machine.store(&node, "a", &bytes(20_000)).unwrap();
@@ -302,7 +326,7 @@ fn absent_volume_makes_no_file_missing() {
         "nobody looked"
     );
     assert!(matches!(
-        node.open_file(&name("a")),
+        node.files.open_file(&name("a")),
         Err(NodeError::Offline { .. })
     ));
     assert!(matches!(
@@ -320,6 +344,6 @@ fn absent_volume_makes_no_file_missing() {
     );
     std::fs::remove_dir(machine.path("disk")).unwrap();
     std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
-    assert_eq!(node.refresh(now()).unwrap().unchanged, 1);
-    node.open_file(&name("a")).unwrap();
+    assert_eq!(node.disks.refresh_volumes(now()).unwrap().unchanged, 1);
+    node.files.open_file(&name("a")).unwrap();
 }

@@ -27,7 +27,7 @@ pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskEr
 
 /// Logs an error of tidying: if the disk is full or something odd lies in the way, a later start tidies. The error of a
 /// failing disk is returned.
-pub(crate) fn tidied<T>(
+pub(super) fn tidied<T>(
     id: &VolumeId,
     tidied: Result<T, DiskError>,
 ) -> Result<Option<T>, DiskError> {

@@ -8,11 +8,10 @@ use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
 use super::{Answers, convert, listing, send};
-use crate::adopt::admission_in;
 use crate::attic::{self, AtticId, Item, ItemPlace, ItemReference, Removal};
 use crate::catalog::{Condition, Entry};
 use crate::layout::Layout;
-use crate::node::Node;
+use crate::node::{Node, admission_in};
 
 /// Reads the reference to an item.
 pub(crate) fn reference(request: &wire::AtticRef) -> Result<ItemReference, InvalidMessage> {
@@ -64,8 +63,8 @@ pub(crate) fn only(name: &str) -> Result<Option<FileName>, InvalidMessage> {
 pub(crate) fn item(node: &Node, item: Item, admission: Option<String>) -> wire::AtticItem {
     fields::attic_item_message(AtticItem {
         place: AtticPlace {
-            replica: node.replica().clone(),
-            node: node.id().clone(),
+            replica: node.replica.clone(),
+            node: node.id.clone(),
             volume: item.volume,
             id: item.id,
         },
@@ -88,7 +87,7 @@ pub(crate) fn list(
 ) -> Result<(), Status> {
     let mut gaps = convert::gaps(node);
     let mut all: Vec<(ItemPlace, Layout)> = Vec::new();
-    for (volume, layout) in node.volume_set().online() {
+    for (volume, layout) in node.disks.volumes.online() {
         match attic::list(&layout, &volume) {
             Ok(listed) => all.extend(listed.into_iter().map(|one| (one, layout.clone()))),
             Err(error) => gaps.push(convert::volume_gap(node, VolumeName::Id(volume), &error)),
@@ -131,7 +130,10 @@ pub(crate) fn admissions(
     only_findings: bool,
     answers: &Answers<wire::AdmissionsResponse>,
 ) -> Result<(), Status> {
-    let all = node.list(after).map_err(|error| convert::status(&error))?;
+    let all = node
+        .files
+        .list_entries(after)
+        .map_err(|error| convert::status(&error))?;
     let wanted = all.filter(|entry| {
         let is_present = |entry: &Entry| entry.row.condition == Condition::Present;
         !(only_findings && entry.as_ref().is_ok_and(is_present))
@@ -139,7 +141,7 @@ pub(crate) fn admissions(
     let admissions = wanted.map(|entry| {
         let entry = entry.map_err(|error| convert::status(&error))?;
         Ok(wire::admissions_response::One {
-            admission: node.admission(&entry).unwrap_or_default(),
+            admission: node.files.read_admission(&entry).unwrap_or_default(),
             entry: Some(convert::entry(node, entry)),
         })
     });

@@ -17,7 +17,7 @@ use crate::volumes::{Volume, VolumesError};
 
 /// Writes an entry.
 pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
-    entry_of(node.id(), entry)
+    entry_of(&node.id, entry)
 }
 
 /// Writes an entry of `node`.
@@ -96,16 +96,12 @@ pub(crate) fn find_response(
     on_disk: Option<Timestamp>,
 ) -> Result<wire::FindResponse, NodeError> {
     // First: an upload that ends from now on is among the entries, or is still under way when somebody asks again.
-    let receiving = node.receiving(name);
+    let receiving = node.files.find_upload(name);
     let mut gaps = gaps(node);
-    gaps.extend(being_received(
-        node.replica(),
-        node.id(),
-        receiving.as_ref(),
-    ));
+    gaps.extend(being_received(&node.replica, &node.id, receiving.as_ref()));
     let entries = match on_disk {
-        Some(now) => node.find_on_disk(name, now)?,
-        None => node.find(name)?,
+        Some(now) => node.files.find_copies_on_disk(name, now)?,
+        None => node.files.find_copies(name)?,
     }
     .into_iter();
     Ok(wire::FindResponse {
@@ -129,7 +125,9 @@ pub(crate) fn being_received(
 
 /// Returns the volumes that nobody can look at now. A retired one is not among them: its files are missing.
 pub fn gaps(node: &Node) -> Vec<wire::Gap> {
-    node.volumes()
+    node.disks
+        .volumes
+        .all()
         .into_iter()
         .filter_map(|volume| match volume.problem {
             None | Some(VolumeProblem::Retired) => None,
@@ -148,21 +146,21 @@ pub(crate) fn volume_gap(
     volume: VolumeName,
     reason: &impl std::fmt::Display,
 ) -> wire::Gap {
-    let replica = node.replica().clone();
-    let id = node.id().clone();
+    let replica = node.replica.clone();
+    let id = node.id.clone();
     fields::gap_message(Gap::of_volume(replica, id, volume, reason.to_string()))
 }
 
 /// Returns the state of the node. Blocks, because the disks are asked for their room.
 pub(crate) fn report(node: &Node) -> NodeState {
-    let volumes = node.volumes();
-    let mode = node.mode();
+    let volumes = node.disks.volumes.all();
+    let mode = node.disks.volumes.mode();
     let open = volumes.iter().filter(|_| mode == Mode::ReadWrite);
     let mut rooms: Vec<u64> = open.map(|volume| usable(node, volume)).collect();
     rooms.sort_unstable();
     let usable = rooms.pop().unwrap_or_default();
     rooms.retain(|room| *room > 0);
-    let counts = node.finding_counts();
+    let counts = node.files.count_findings();
     NodeState {
         volumes: volumes
             .into_iter()
@@ -173,24 +171,24 @@ pub(crate) fn report(node: &Node) -> NodeState {
         alive: true,
         findings: counts.total(),
         findings_stamp: counts.stamp,
-        oldest_verification: node.oldest_verification(),
+        oldest_verification: node.files.scrub_age.oldest(),
         mode: Some(mode),
-        verify_by: node.verify_by(),
-        ..NodeState::unheard(node.id().clone())
+        verify_by: node.files.scrub_age.verify_by(),
+        ..NodeState::unheard(node.id.clone())
     }
 }
 
 fn usable(node: &Node, volume: &Volume) -> u64 {
     match (volume.layout(), volume.mode) {
-        (Some(layout), Mode::ReadWrite) => node.volume_set().room_on(&layout).unwrap_or_default(),
+        (Some(layout), Mode::ReadWrite) => node.disks.volumes.room_on(&layout).unwrap_or_default(),
         _ => 0,
     }
 }
 
 fn volume_state(node: &Node, volume: Volume) -> VolumeState {
-    let warnings = volume.id.as_ref().map(|id| node.volume_set().warnings(id));
+    let warnings = volume.id.as_ref().map(|id| node.disks.volumes.warnings(id));
     let space = match volume.problem {
-        None => node.volume_set().space(&volume.path),
+        None => node.disks.volumes.space(&volume.path),
         Some(_) => Ok(Space { total: 0, free: 0 }),
     };
     let (space, unknown) = match space {

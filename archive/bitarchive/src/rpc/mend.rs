@@ -12,9 +12,8 @@ use tonic::{Status, Streaming};
 
 use super::verify::ProgressReport;
 use super::{Answers, convert, send};
-use crate::mend::MendReport;
 use crate::metrics::Instruments;
-use crate::node::Node;
+use crate::node::{MendReport, Node};
 
 /// The sender's messages, read on a thread that may block.
 pub(crate) struct MendSteps {
@@ -55,7 +54,8 @@ impl MendSteps {
         };
         let order = fields::mend_order(open)?;
         let mut mend = node
-            .mend(order, clock.now())
+            .files
+            .begin_mend(order, clock.now())
             .map_err(|error| convert::status(&error))?;
         let mut news = ProgressReport::new(clock);
         let send_progress = |bytes| {

@@ -86,6 +86,7 @@ impl SegmentReader {
         let end = *end;
         let reading = self
             .node
+            .files
             .open_file(name)
             .map_err(|error| convert::status(&error))?;
         let row = &reading.entry.row;

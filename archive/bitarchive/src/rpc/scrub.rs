@@ -23,8 +23,8 @@ pub(crate) fn scrub(
         tracing::info!(%order, "the scrub got an order");
     }
     let key = NodeKey {
-        replica: node.replica().clone(),
-        node: node.id().clone(),
+        replica: node.replica.clone(),
+        node: node.id.clone(),
     };
     Ok(fields::scrub_state(control.state(key, now)))
 }

@@ -107,7 +107,7 @@ impl TestDoor {
     /// Stores a file and returns its admission.
     fn store(&self, name: &str, bytes: &[u8]) -> String {
         let entry = self.machine.store(&self.door.node, name, bytes).unwrap();
-        self.door.node.admission(&entry).unwrap()
+        self.door.node.files.read_admission(&entry).unwrap()
     }
 
     async fn attic(&self, name: &str) -> (Vec<wire::AtticItem>, wire::files_response::End) {
@@ -217,7 +217,11 @@ async fn node_reports_the_state_of_its_volumes() {
         "a retired volume is no gap"
     );
     std::fs::rename(test.path("two"), test.path("away")).unwrap();
-    test.door.node.refresh(test.door.clock.now()).unwrap();
+    test.door
+        .node
+        .disks
+        .refresh_volumes(test.door.clock.now())
+        .unwrap();
     let gaps = test.attic("").await.1.gaps;
     assert_eq!(
         (gaps.len(), gaps[0].volume.as_str()),
@@ -283,7 +287,12 @@ async fn attics_of_all_volumes_are_one_list() {
 async fn refused_removal_does_not_reveal_the_checksum() {
     let test = TestDoor::with_two().await;
     test.store("a", b"one");
-    let volume = test.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
+    let volume = test
+        .door
+        .node
+        .files
+        .find_copies(&FileName::new("a").unwrap())
+        .unwrap()[0]
         .volume
         .to_string();
     let refused = test
@@ -302,7 +311,12 @@ async fn refused_removal_does_not_reveal_the_checksum() {
 async fn young_item_is_restored_and_not_purged() {
     let test = TestDoor::with_two().await;
     test.store("a", b"one");
-    let volume = test.door.node.find(&FileName::new("a").unwrap()).unwrap()[0]
+    let volume = test
+        .door
+        .node
+        .files
+        .find_copies(&FileName::new("a").unwrap())
+        .unwrap()[0]
         .volume
         .to_string();
     let item = test
@@ -343,8 +357,10 @@ async fn admissions_come_sorted_with_blanks_for_damage() {
         let mut admission = test.store(&name, name.as_bytes());
         if number % 100 == 7 {
             let found = FileName::new(&name).unwrap();
-            let volume: VolumeId = test.door.node.find(&found).unwrap()[0].volume.clone();
-            let layout = test.door.node.layout(&volume).unwrap();
+            let volume: VolumeId = test.door.node.files.find_copies(&found).unwrap()[0]
+                .volume
+                .clone();
+            let layout = test.door.node.disks.find_layout(&volume).unwrap();
             let sidecar = layout.target(&found).sidecar;
             std::fs::remove_file(&sidecar).unwrap();
             if number != 7 {
@@ -360,7 +376,11 @@ async fn admissions_come_sorted_with_blanks_for_damage() {
     assert_eq!(test.admissions("f199", false).await.0, expected[200..]);
     assert!(test.admissions("", true).await.0.is_empty());
     std::fs::rename(test.path("one"), test.path("away")).unwrap();
-    test.door.node.refresh(test.door.clock.now()).unwrap();
+    test.door
+        .node
+        .disks
+        .refresh_volumes(test.door.clock.now())
+        .unwrap();
     let (all, end) = test.admissions("", false).await;
     assert_eq!(
         (all.len(), end.gaps.len()),

@@ -201,9 +201,9 @@ impl FileReceiver for Node {
         points: &[u64],
     ) -> Result<crate::Upload<'_>, NodeError> {
         if points.is_empty() {
-            self.begin_anew(upload, name, size)
+            self.files.begin_upload_anew(upload, name, size)
         } else {
-            self.begin_at(upload, name, size, points)
+            self.files.begin_upload_at(upload, name, size, points)
         }
     }
 
@@ -211,9 +211,9 @@ impl FileReceiver for Node {
         let is_whole = |entry: &Entry| {
             entry.row.condition == Condition::Present
                 && entry.row.root.is_some()
-                && self.is_online(&entry.volume)
+                && self.disks.is_online(&entry.volume)
         };
-        Ok(self.find(name)?.into_iter().find(is_whole))
+        Ok(self.files.find_copies(name)?.into_iter().find(is_whole))
     }
 
     fn entry(&self, entry: Entry) -> wire::FileEntry {

@@ -27,11 +27,12 @@ pub(crate) fn verify(
         ..wire::VerifyResponse::default()
     };
     let judged = node
-        .verify(name, volume, clock.now(), &mut |bytes| {
+        .files
+        .verify_copy(name, volume, clock.now(), &mut |bytes| {
             news.report(bytes, |bytes| send(answers, far(bytes)))
         })
         .and_then(|entry| {
-            let found = node.root_now(&entry, &mut |_again| {
+            let found = node.files.read_root_now(&entry, &mut |_again| {
                 news.report(0, |bytes| send(answers, far(bytes)))
             })?;
             Ok((entry, found))

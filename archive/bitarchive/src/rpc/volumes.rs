@@ -25,18 +25,21 @@ pub(crate) fn mode(request: wire::SetModeRequest) -> Result<Mode, InvalidMessage
 /// Carries out an order.
 pub(crate) fn carry_out(node: &Node, order: DiskOrder, now: Timestamp) -> Result<(), NodeError> {
     match order {
-        DiskOrder::Init(path, volume) => {
-            node.init_volume(Path::new(&path), &volume, now).map(|_| ())
-        }
+        DiskOrder::Init(path, volume) => node
+            .disks
+            .init_volume(Path::new(&path), &volume, now)
+            .map(|_| ()),
         DiskOrder::Adopt(path, volume) => {
-            let adopted = node.adopt_volume(Path::new(&path), volume.as_ref(), now);
+            let adopted = node
+                .disks
+                .adopt_volume(Path::new(&path), volume.as_ref(), now);
             adopted.map(|_| ())
         }
-        DiskOrder::Clear(volume) => node.clear(&volume, now).map(|_| ()),
-        DiskOrder::ReadWrite(volume) => node.set_volume_mode(&volume, Mode::ReadWrite),
-        DiskOrder::ReadOnly(volume) => node.set_volume_mode(&volume, Mode::ReadOnly),
-        DiskOrder::Drain(volume) => node.set_volume_mode(&volume, Mode::Draining),
-        DiskOrder::Retire(volume) => node.retire_volume(&volume, now).map(|_| ()),
-        DiskOrder::Reinstate(volume) => node.reinstate_volume(&volume, now).map(|_| ()),
+        DiskOrder::Clear(volume) => node.disks.clear_volume(&volume, now).map(|_| ()),
+        DiskOrder::ReadWrite(volume) => node.disks.set_volume_mode(&volume, Mode::ReadWrite),
+        DiskOrder::ReadOnly(volume) => node.disks.set_volume_mode(&volume, Mode::ReadOnly),
+        DiskOrder::Drain(volume) => node.disks.set_volume_mode(&volume, Mode::Draining),
+        DiskOrder::Retire(volume) => node.disks.retire_volume(&volume, now).map(|_| ()),
+        DiskOrder::Reinstate(volume) => node.disks.reinstate_volume(&volume, now).map(|_| ()),
     }
 }

@@ -86,9 +86,9 @@ fn start(machine: &NodeMachine) -> Node {
 /// Starts again, after people have cleared poisoned volumes.
 fn start_again(machine: &NodeMachine) -> Node {
     let node = start(machine);
-    for known in node.volumes() {
+    for known in node.disks.volumes.all() {
         if let (Some(id), Some(VolumeProblem::Poisoned(_))) = (&known.id, &known.problem) {
-            node.clear(id, now()).expect("cleared");
+            node.disks.clear_volume(id, now()).expect("cleared");
         }
     }
     node
@@ -105,7 +105,7 @@ fn store_and_put_aside(machine: &NodeMachine) {
 }
 
 fn items(node: &Node) -> Vec<Item> {
-    let online = node.volume_set().online();
+    let online = node.disks.volumes.online();
     let listed = online.iter().flat_map(|(volume, layout)| {
         let listed = attic::list(layout, volume).expect("a list");
         listed.into_iter().map(|one| attic::item(layout, &one))
@@ -114,16 +114,17 @@ fn items(node: &Node) -> Vec<Item> {
 }
 
 fn put_aside(node: &Node) -> Result<(), NodeError> {
-    node.put_aside(
-        &Removal {
-            name: name(),
-            volume: volume("v1"),
-            checksum: root(),
-            cause: cause(),
-        },
-        now(),
-    )
-    .map(drop)
+    node.attic
+        .put_copy_aside(
+            &Removal {
+                name: name(),
+                volume: volume("v1"),
+                checksum: root(),
+                cause: cause(),
+            },
+            now(),
+        )
+        .map(drop)
 }
 
 fn item_id(node: &Node) -> Option<AtticId> {
@@ -134,26 +135,29 @@ fn item_id(node: &Node) -> Option<AtticId> {
 
 fn restore_item(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.restore_item(&volume("v1"), &id, &cause(), now())
+    node.attic
+        .restore_item(&volume("v1"), &id, &cause(), now())
         .map(drop)
 }
 
 fn purge(node: &Node) -> Result<(), NodeError> {
     let id = item_id(node).expect("an item");
-    node.purge(
-        &ItemReference {
-            volume: volume("v1"),
-            id,
-            checksum: Some(root()),
-            cause: cause(),
-        },
-        now(),
-    )
-    .map(drop)
+    node.attic
+        .purge_item(
+            &ItemReference {
+                volume: volume("v1"),
+                id,
+                checksum: Some(root()),
+                cause: cause(),
+            },
+            now(),
+        )
+        .map(drop)
 }
 
 fn adopt(node: &Node) -> Result<(), NodeError> {
-    node.adopt(&name(), &volume("v1"), &admission(), now())
+    node.files
+        .adopt_file(&name(), &volume("v1"), &admission(), now())
         .map(drop)
 }
 
@@ -161,7 +165,7 @@ fn adopt(node: &Node) -> Result<(), NodeError> {
 fn is_under_its_name(machine: &NodeMachine, node: &Node, what: &str) -> bool {
     let target = machine.target(NAME);
     let is_there = target.file.try_exists().expect("a look");
-    let entries = node.find(&name()).expect("entries");
+    let entries = node.files.find_copies(&name()).expect("entries");
     assert_eq!(entries.len(), usize::from(is_there), "{what}: {entries:?}");
     for path in [&target.sidecar, &target.outboard] {
         assert_eq!(path.try_exists().expect("a look"), is_there, "{what}");
@@ -253,7 +257,10 @@ fn node_recovers_from_any_failing_call() {
         |_, node| purge(node),
         |machine, what, is_done| {
             let node = start_again(machine);
-            assert!(node.find(&name()).expect("entries").is_empty(), "{what}");
+            assert!(
+                node.files.find_copies(&name()).expect("entries").is_empty(),
+                "{what}"
+            );
             assert!(items(&node).is_empty() || !is_done, "{what}");
             if !items(&node).is_empty() {
                 purge(&node).expect(what);
@@ -268,7 +275,7 @@ fn node_recovers_from_any_failing_call() {
         |_, node| adopt(node),
         |machine, what, is_done| {
             let node = start_again(machine);
-            let entry = node.find(&name()).expect("entries").remove(0);
+            let entry = node.files.find_copies(&name()).expect("entries").remove(0);
             let is_admitted = entry.row.condition == Condition::Present;
             assert!(is_admitted || !is_done, "{what}");
             assert!(
@@ -278,17 +285,18 @@ fn node_recovers_from_any_failing_call() {
             adopt(&node).expect(what);
             drop(node);
             let node = start(machine);
-            let entry = node.find(&name()).expect("entries").remove(0);
+            let entry = node.files.find_copies(&name()).expect("entries").remove(0);
             assert_eq!(entry.row.condition, Condition::Present, "{what}");
             assert_eq!(
-                node.admission(&entry).expect(what),
+                node.files.read_admission(&entry).expect(what),
                 admission().as_str(),
                 "{what}"
             );
         },
     );
     let init = |machine: &NodeMachine, node: &Node| {
-        node.init_volume(&machine.path("two"), &volume("v2"), now())
+        node.disks
+            .init_volume(&machine.path("two"), &volume("v2"), now())
             .map(drop)
     };
     // Making the directories is one call after the other; some of them, and all that comes after.
@@ -299,12 +307,12 @@ fn node_recovers_from_any_failing_call() {
         init,
         |machine, what, is_done| {
             let node = start_again(machine);
-            let known = node.volume_set().find(&volume("v2"));
+            let known = node.disks.volumes.find(&volume("v2"));
             assert!(known.is_some() || !is_done, "{what}");
             if known.is_none() {
                 init(machine, &node).expect(what);
             }
-            let online = node.volume_set().online();
+            let online = node.disks.volumes.online();
             assert_eq!(online.len(), 2, "{what}");
         },
     );
@@ -312,13 +320,13 @@ fn node_recovers_from_any_failing_call() {
         "retire",
         0,
         store,
-        |_, node| node.retire_volume(&volume("v1"), now()).map(drop),
+        |_, node| node.disks.retire_volume(&volume("v1"), now()).map(drop),
         |machine, what, is_done| {
             let node = start_again(machine);
-            let known = node.volume_set().find(&volume("v1")).expect("a volume");
+            let known = node.disks.volumes.find(&volume("v1")).expect("a volume");
             let is_retired = known.problem == Some(VolumeProblem::Retired);
             assert!(is_retired || !is_done, "{what}");
-            let entry = node.find(&name()).expect("entries").remove(0);
+            let entry = node.files.find_copies(&name()).expect("entries").remove(0);
             let is_missing = matches!(entry.row.condition, Condition::Missing { .. });
             assert_eq!(is_missing, is_retired, "{what}");
         },
@@ -331,7 +339,7 @@ fn flip_in_memory_is_refused_and_retried() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = with_volume();
     let node = start(&machine);
-    let begun = node.begin(&upload(), &name(), SIZE as u64);
+    let begun = node.files.begin_upload(&upload(), &name(), SIZE as u64);
     let mut receiving = begun.expect("an upload");
     fault::arm(Some(FaultPlan {
         at: 0,
@@ -345,9 +353,9 @@ fn flip_in_memory_is_refused_and_retried() {
     let is_read_back = matches!(refused, Err(NodeError::ReadBack { .. }));
     assert!(is_read_back, "{refused:?}");
     assert!(!machine.target(NAME).file.exists());
-    assert!(node.find(&name()).expect("entries").is_empty());
+    assert!(node.files.find_copies(&name()).expect("entries").is_empty());
     // The refused bytes are still there, and their root is not the sender's: all are sent again from the beginning.
-    let begun = node.begin(&upload(), &name(), SIZE as u64);
+    let begun = node.files.begin_upload(&upload(), &name(), SIZE as u64);
     let begun = begun.expect("the same upload");
     let received = usize::try_from(begun.received()).expect("small");
     let sent = blake3::hash(bytes().get(..received).expect("received bytes"));
@@ -377,7 +385,7 @@ fn unsynced_name_keeps_volume_offline() {
         fault::arm(None);
         let file = machine.target(NAME).file;
         let directory = file.parent().expect("a directory").display().to_string();
-        for known in opened.iter().flat_map(|(node, _)| node.volumes()) {
+        for known in opened.iter().flat_map(|(node, _)| node.disks.volumes.all()) {
             if let Some(VolumeProblem::Poisoned(why)) = known.problem {
                 is_synced |= why.contains(&format!("{directory}:"));
             }

@@ -35,7 +35,7 @@ fn unsynced_name_is_not_taken_over() {
         Err(NodeError::Disk(error)) if error.operation == "fsync directory" && error.path == directory
     );
     assert!(is_unsynced, "{refused:?}");
-    let entries = node.find(&name()).expect("entries");
+    let entries = node.files.find_copies(&name()).expect("entries");
     assert!(entries.is_empty(), "{entries:?}");
     // The act is repeated, as by a repeated request: without a look at the attic, which is on that disk.
     let again = adopt(&node);

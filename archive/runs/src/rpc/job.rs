@@ -47,10 +47,10 @@ pub(super) async fn next<T>(
 
 /// Refuses a job of another replica.
 pub(super) fn check_replica(node_jobs: &NodeJobs, run: &JobRun) -> Result<(), InvalidMessage> {
-    if run.spec.replica == *node_jobs.node.replica() {
+    if run.spec.replica == node_jobs.node.replica {
         return Ok(());
     }
-    let reason = format!("is not {}, which this node is of", node_jobs.node.replica());
+    let reason = format!("is not {}, which this node is of", node_jobs.node.replica);
     Err(InvalidMessage::invalid("replica", reason))
 }
 

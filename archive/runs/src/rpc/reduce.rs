@@ -79,7 +79,7 @@ where
         check_replica(&self.node_jobs, &run)?;
         let slot = self.node_jobs.reduce_slot().ok_or_else(|| {
             let most = self.node_jobs.most_reduces();
-            let node = self.node_jobs.node.id();
+            let node = &self.node_jobs.node.id;
             Kind::Busy.status(format!(
                 "{most} reduce steps run on node {node} already (`batch_node.reduces`); ask again later"
             ))

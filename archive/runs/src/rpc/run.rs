@@ -77,7 +77,7 @@ where
         let selection =
             selection.map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
         let slot = self.node_jobs.slot(run.class).ok_or_else(|| {
-            let node = self.node_jobs.node.id();
+            let node = &self.node_jobs.node.id;
             Kind::Busy.status(match run.class {
                 JobClass::Research => format!(
                     "{} batch jobs run on node {node} already (`batch_node.jobs`); ask again later",
@@ -178,7 +178,7 @@ async fn pulse(node_jobs: &NodeJobs, answers: &Answers<wire::BatchRunResponse>) 
     loop {
         tokio::time::sleep(EVERY).await;
         let alive = fields::job_progress_message(JobNode {
-            node: node_jobs.node.id().clone(),
+            node: node_jobs.node.id.clone(),
             files: 0,
             files_total: None,
             bytes: 0,
@@ -241,8 +241,8 @@ fn written(node: &Node, step: RunStep) -> batch_run_response::Step {
             let mut gaps = rpc::gaps(node);
             for (volume, reason) in offline {
                 if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
-                    let replica = node.replica().clone();
-                    let id = node.id().clone();
+                    let replica = node.replica.clone();
+                    let id = node.id.clone();
                     let gap = Gap::of_volume(replica, id, VolumeName::Id(volume), reason);
                     gaps.push(fields::gap_message(gap));
                 }

@@ -231,7 +231,10 @@ async fn files_come_in_order_with_gaps_and_losses() {
     let on = |volume: &str| -> Vec<String> {
         let on_it = |name: &&String| {
             let name = FileName::new(name).unwrap();
-            fixture.node.find(&name).unwrap()[0].volume.as_str() == volume
+            fixture.node.files.find_copies(&name).unwrap()[0]
+                .volume
+                .as_str()
+                == volume
         };
         names.iter().filter(on_it).cloned().collect()
     };
@@ -239,7 +242,11 @@ async fn files_come_in_order_with_gaps_and_losses() {
     let goes = on("v2");
     assert!(!stays.is_empty() && !goes.is_empty());
     std::fs::rename(fixture.path("two"), fixture.path("away")).unwrap();
-    fixture.node.refresh(fixture.clock.now()).unwrap();
+    fixture
+        .node
+        .disks
+        .refresh_volumes(fixture.clock.now())
+        .unwrap();
     let only_f = || {
         let mut only = open();
         only.spec.as_mut().unwrap().files = "f..".to_owned();

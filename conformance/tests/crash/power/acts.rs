@@ -67,13 +67,13 @@ fn power_cuts_leave_every_act_done_or_repeatable() {
 fn check(machine: &CrashMachine, now: i64, said: &[String], what: &str) {
     let node = machine.start(now).unwrap();
     let clear = |node: &Node| {
-        node.clear(
+        node.disks.clear_volume(
             &machine::volume().unwrap(),
             Timestamp::from_second(now).unwrap(),
         )
     };
     clear(&node).unwrap();
-    let volumes = node.volumes();
+    let volumes = node.disks.volumes.all();
     assert!(
         volumes.iter().all(|volume| volume.problem.is_none()),
         "{what}: {volumes:?}"
@@ -81,7 +81,7 @@ fn check(machine: &CrashMachine, now: i64, said: &[String], what: &str) {
     mended(machine, &node, now, last(said, &["damage", "mend"]), what);
     moved(machine, &node, now, last(said, &["aside", "back"]), what);
     adopted(&node, now, said, what);
-    node.reap(i64::MAX).unwrap();
+    node.files.reap_uploads(i64::MAX).unwrap();
     assert_eq!(machine.incoming().unwrap(), [""; 0], "{what}");
     drop(node);
     // All is well at the next start, with what is known and with nothing known.
@@ -90,10 +90,10 @@ fn check(machine: &CrashMachine, now: i64, said: &[String], what: &str) {
             std::fs::remove_dir_all(machine.data().join("catalog")).unwrap();
         }
         let node = machine.start(now).unwrap();
-        for entry in node.list(None).unwrap() {
+        for entry in node.files.list_entries(None).unwrap() {
             let entry = entry.unwrap();
             assert_eq!(entry.row.condition, Condition::Present, "{what}: {entry:?}");
-            let reading = node.open_file(&entry.name).unwrap();
+            let reading = node.files.open_file(&entry.name).unwrap();
             assert_eq!(
                 reading.data.root().unwrap(),
                 expected_root(&entry.name),
@@ -130,10 +130,10 @@ fn mended(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str)
     }
     assert!(std::fs::read(&target.file).unwrap() == good, "{what}");
     assert_eq!(
-        node.find(&file).unwrap()[0].row.root,
+        node.files.find_copies(&file).unwrap()[0].row.root,
         Some(expected_root(&file))
     );
-    let verified = node.verify(
+    let verified = node.files.verify_copy(
         &file,
         None,
         Timestamp::from_second(now).unwrap(),
@@ -147,7 +147,7 @@ fn mended(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str)
 }
 
 fn whole_files_aside(node: &Node) -> Vec<Item> {
-    let online = node.volume_set().online();
+    let online = node.disks.volumes.online();
     let items = online.iter().flat_map(|(volume, layout)| {
         let listed = attic::list(layout, volume).unwrap();
         listed.into_iter().map(|one| attic::item(layout, &one))
@@ -174,13 +174,14 @@ fn moved(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str) 
     if let Some(item) = aside.first() {
         assert_eq!(item.damaged, None, "{what}");
         let cause = Cause::new("officer/o", "a test").unwrap();
-        node.restore_item(
-            &item.volume,
-            &AtticId::new(&item.id).unwrap(),
-            &cause,
-            Timestamp::from_second(now).unwrap(),
-        )
-        .unwrap();
+        node.attic
+            .restore_item(
+                &item.volume,
+                &AtticId::new(&item.id).unwrap(),
+                &cause,
+                Timestamp::from_second(now).unwrap(),
+            )
+            .unwrap();
     }
     assert!(std::fs::read(&target.file).unwrap() == machine::content(&file).unwrap());
 }
@@ -194,12 +195,13 @@ fn adopted(node: &Node, now: i64, said: &[String], what: &str) {
             .collect()
     };
     for file in names("did adopt ") {
-        let entry = &node.find(&file).unwrap()[0];
+        let entry = &node.files.find_copies(&file).unwrap()[0];
         assert_eq!(entry.row.condition, Condition::Present, "{what}: {file}");
         assert_eq!(entry.row.root, Some(expected_root(&file)), "{what}");
     }
     let strangers: Vec<FileName> = node
-        .list(None)
+        .files
+        .list_entries(None)
         .unwrap()
         .map(|entry| entry.unwrap().name)
         .filter(|file| file.as_str().starts_with('s'))

@@ -84,7 +84,7 @@ fn a_full_disk_lets_go() {
         checksum: expected_root(file),
         cause: cause(),
     };
-    let put_aside = |file: &FileName| node.put_aside(&removal(file), at(BEFORE));
+    let put_aside = |file: &FileName| node.attic.put_copy_aside(&removal(file), at(BEFORE));
     let gone = stored.pop().unwrap();
     let item = put_aside(&gone).unwrap();
 
@@ -96,7 +96,7 @@ fn a_full_disk_lets_go() {
         Ok(_) => drop(stored.pop()),
         Err(error) => {
             assert!(is_full(&error), "{error}");
-            let reading = node.open_file(&last).unwrap();
+            let reading = node.files.open_file(&last).unwrap();
             assert_eq!(reading.data.root().unwrap(), expected_root(&last));
         }
     }
@@ -116,16 +116,16 @@ fn a_full_disk_lets_go() {
         checksum: item.name.as_ref().map(expected_root),
         cause: cause(),
     };
-    let young = node.purge(&item, at(BEFORE + 1)).unwrap_err();
+    let young = node.attic.purge_item(&item, at(BEFORE + 1)).unwrap_err();
     assert!(matches!(young, NodeError::TooYoung { .. }), "{young}");
-    let freed = node.purge(&item, at(LATER)).unwrap();
+    let freed = node.attic.purge_item(&item, at(LATER)).unwrap();
     assert!(freed > 1_000_000, "{freed}");
     for file in &stored {
-        let reading = node.open_file(file).unwrap();
+        let reading = node.files.open_file(file).unwrap();
         assert_eq!(reading.data.root().unwrap(), expected_root(file), "{file}");
     }
     let next = stored.pop().unwrap();
-    let put = node.put_aside(&removal(&next), at(LATER));
+    let put = node.attic.put_copy_aside(&removal(&next), at(LATER));
     put.unwrap();
     std::fs::remove_file(junk).unwrap();
     stored.extend(fill(&node, 1000));

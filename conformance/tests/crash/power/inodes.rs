@@ -46,7 +46,7 @@ fn spoil(image: &Path, inode: u64) {
 }
 
 fn serves(node: &Node, good: &FileName, what: &str) {
-    let volumes = node.volumes();
+    let volumes = node.disks.volumes.all();
     assert!(
         volumes.iter().all(|volume| volume.problem.is_none()),
         "{what}: {volumes:?}"
@@ -57,7 +57,8 @@ fn serves(node: &Node, good: &FileName, what: &str) {
 
 fn verify(node: &Node, name: &FileName) -> Entry {
     let now = Timestamp::from_second(BEFORE).unwrap();
-    node.verify(name, None, now, &mut |_| ControlFlow::Continue(()))
+    node.files
+        .verify_copy(name, None, now, &mut |_| ControlFlow::Continue(()))
         .unwrap()
 }
 
@@ -110,13 +111,13 @@ fn unreadable_inodes_are_damage_of_single_files() {
     }
     let node = machine.start(BEFORE + 10).unwrap();
     serves(&node, &good, "the catalog knows them");
-    assert!(is_lost(&node.find(&file).unwrap()[0]));
+    assert!(is_lost(&node.files.find_copies(&file).unwrap()[0]));
     assert!(is_lost(&verify(&node, &file)));
     drop(node);
     let node = anew(&machine);
     serves(&node, &good, "the catalog was built again");
-    assert!(is_lost(&node.find(&file).unwrap()[0]));
-    let condition = &node.find(&sidecar).unwrap()[0].row.condition;
+    assert!(is_lost(&node.files.find_copies(&file).unwrap()[0]));
+    let condition = &node.files.find_copies(&sidecar).unwrap()[0].row.condition;
     assert!(
         matches!(condition, Condition::Unexpected { .. }),
         "{condition:?}"

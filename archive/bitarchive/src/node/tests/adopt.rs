@@ -14,9 +14,9 @@ fn unexpected_file_needs_its_own_admission() {
     std::fs::write(machine.target("b").file, "b").unwrap();
     let (node, _) = machine.start();
     let v1 = id("v1");
-    let row = |node: &Node, file: &str| node.find(&name(file)).unwrap().remove(0).row;
+    let row = |node: &Node, file: &str| node.files.find_copies(&name(file)).unwrap().remove(0).row;
     assert_eq!(row(&node, "a").root, None);
-    assert_eq!(node.hash_unexpected(None).unwrap(), None);
+    assert_eq!(node.files.hash_unexpected_files(None).unwrap(), None);
     assert_eq!(row(&node, "a").root, Some(root(&content)));
     assert!(matches!(
         row(&node, "a").condition,
@@ -34,8 +34,9 @@ fn unexpected_file_needs_its_own_admission() {
     assert_eq!(machine.manifest("a"), "");
 
     let good = admission("a", &content, "u1");
-    let take_in =
-        |node: &Node, file: &str, signed: &Envelope| node.adopt(&name(file), &v1, signed, now());
+    let take_in = |node: &Node, file: &str, signed: &Envelope| {
+        node.files.adopt_file(&name(file), &v1, signed, now())
+    };
     let other_key = good.sign(&SigningKey::from_seed([8; 32])).unwrap();
     assert!(matches!(
         take_in(&node, "a", &other_key),
@@ -75,7 +76,11 @@ fn unexpected_file_needs_its_own_admission() {
         "asked for twice"
     );
     assert_eq!(machine.incoming(), 0);
-    assert_eq!(node.admission(&entry).unwrap(), signed.as_str(), "verbatim");
+    assert_eq!(
+        node.files.read_admission(&entry).unwrap(),
+        signed.as_str(),
+        "verbatim"
+    );
     assert_eq!(
         items(&node).len(),
         1,
@@ -95,7 +100,7 @@ fn unexpected_file_needs_its_own_admission() {
     drop(node);
     let (node, found) = machine.start();
     assert_eq!((found.unchanged, found.manifests), (2, 0));
-    assert!(node.open_file(&name("a")).unwrap().outboard.is_some());
+    assert!(node.files.open_file(&name("a")).unwrap().outboard.is_some());
     // The file changed since it was hashed: its old root is forgotten, and the change counts as no damage.
     drop(node);
     std::fs::write(machine.target("b").file, "longer").unwrap();
@@ -133,12 +138,15 @@ fn copy_of_other_bytes_gets_their_admission() {
     std::fs::remove_file(machine.target("a").file).unwrap();
     std::fs::write(machine.target("a").file, &new).unwrap();
     let mut on = |_: u64| std::ops::ControlFlow::Continue(());
-    let found = node.verify(&name("a"), Some(&v1), now(), &mut on).unwrap();
+    let found = node
+        .files
+        .verify_copy(&name("a"), Some(&v1), now(), &mut on)
+        .unwrap();
     assert!(matches!(found.row.condition, Condition::Damaged { .. }));
 
     let take_in = |content: &[u8]| {
         let signed = sign(&admission("a", content, "u2"));
-        node.adopt(&name("a"), &v1, &signed, now())
+        node.files.adopt_file(&name("a"), &v1, &signed, now())
     };
     for wrong in [&old[..], b"other"] {
         let refused = take_in(wrong);
@@ -154,7 +162,10 @@ fn copy_of_other_bytes_gets_their_admission() {
     assert_eq!(entry.row.root, Some(root(&new)));
     assert_eq!(take_in(&new).unwrap(), entry, "asked for twice");
     assert_eq!((items(&node).len(), machine.incoming()), (1, 0));
-    let found = node.verify(&name("a"), Some(&v1), now(), &mut on).unwrap();
+    let found = node
+        .files
+        .verify_copy(&name("a"), Some(&v1), now(), &mut on)
+        .unwrap();
     assert_eq!(found.row.condition, Condition::Present);
     assert!(!machine.manifest("a").contains(&root(&old).to_string()));
     assert!(machine.manifest("a").contains(&root(&new).to_string()));

@@ -8,7 +8,7 @@ use super::*;
 use crate::catalog::Row;
 
 fn entry_on(node: &Node, file: &str, volume: &str) -> Option<Entry> {
-    let entries = node.find(&name(file)).unwrap();
+    let entries = node.files.find_copies(&name(file)).unwrap();
     entries.into_iter().find(|one| one.volume == id(volume))
 }
 
@@ -51,13 +51,15 @@ fn missing_row_of_returned_volume_is_removed() {
     std::fs::remove_file(machine.target("a").file).unwrap();
     drop(node);
     let (node, _) = machine.start();
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     machine.store(&node, "a", b"one").unwrap();
     assert_eq!(where_is(&node, "a").len(), 2, "nobody could look");
     std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
     assert!(!machine.target("a").sidecar.try_exists().unwrap());
 }
@@ -96,14 +98,14 @@ fn damaged_or_other_copies_answer_no_alarm() {
         ..good.clone()
     };
     for (copy, goes) in [(other_root, false), (damaged, false), (good, true)] {
-        node.catalog().put(&[copy, missing.clone()]).unwrap();
-        node.forget_all_answered(now()).unwrap();
+        node.catalog.put(&[copy, missing.clone()]).unwrap();
+        node.disks.forget_all_answered(now()).unwrap();
         assert_eq!(entry_on(&node, "a", "v2").is_none(), goes);
     }
     // The file is back, and only the row is old: a verification shows it.
-    node.catalog().put(std::slice::from_ref(&missing)).unwrap();
+    node.catalog.put(std::slice::from_ref(&missing)).unwrap();
     let back = Layout::new(&machine.path("two")).target(&name("a")).file;
     std::fs::write(back, b"one").unwrap();
-    node.forget_all_answered(now()).unwrap();
+    node.disks.forget_all_answered(now()).unwrap();
     assert!(entry_on(&node, "a", "v2").is_some());
 }

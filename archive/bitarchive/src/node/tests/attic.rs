@@ -31,7 +31,7 @@ const DAY: Duration = Duration::from_hours(24);
 
 pub(super) fn items(node: &Node) -> Vec<Item> {
     let mut items = Vec::new();
-    for (volume, layout) in node.volume_set().online() {
+    for (volume, layout) in node.disks.volumes.online() {
         let mut listed = crate::attic::list(&layout, &volume).unwrap();
         listed.sort_unstable();
         items.extend(listed.iter().map(|one| crate::attic::item(&layout, one)));
@@ -49,11 +49,13 @@ pub(super) fn removal(file: &str, volume: VolumeId, checksum: Root) -> Removal {
 }
 
 fn put_aside(node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
-    node.put_aside(&removal(file, id("v1"), root(bytes)), now())
+    node.attic
+        .put_copy_aside(&removal(file, id("v1"), root(bytes)), now())
 }
 
 fn restore_item(node: &Node, item: &Item) -> Result<Entry, NodeError> {
-    node.restore_item(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
+    node.attic
+        .restore_item(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
 }
 
 impl NodeMachine {
@@ -71,7 +73,7 @@ impl NodeMachine {
 /// Returns the root of the whole file in an item.
 fn checksum_in(node: &Node, item: &Item) -> Option<Root> {
     let name = item.name.as_ref().filter(|_| item.kind == Kind::File)?;
-    let layout = node.layout(&item.volume).ok()?;
+    let layout = node.disks.find_layout(&item.volume).ok()?;
     let place = layout.attic().join(&item.id);
     let file = place.join(layout.target(name).file.file_name().unwrap());
     std::fs::read(file).ok().map(|bytes| root(&bytes))
@@ -89,7 +91,7 @@ fn purge_named(
     now: Timestamp,
 ) -> Result<u64, NodeError> {
     let id = AtticId::new(&item.id).unwrap();
-    node.purge(
+    node.attic.purge_item(
         &ItemReference {
             volume: item.volume.clone(),
             id,
@@ -129,7 +131,7 @@ fn copy_moves_to_attic_and_back_whole() {
         for path in [&target.file, &target.sidecar, &target.outboard] {
             assert!(!path.try_exists().unwrap(), "{}", path.display());
         }
-        assert!(node.find(&name(file)).unwrap().is_empty());
+        assert!(node.files.find_copies(&name(file)).unwrap().is_empty());
         assert!(!machine.manifest(file).contains(&format!("  {file}\n")));
         assert_eq!(items(&node), std::slice::from_ref(&item));
 
@@ -145,7 +147,7 @@ fn copy_moves_to_attic_and_back_whole() {
         assert!(machine.manifest(file).contains(&format!("  {file}\n")));
         assert!(items(&node).is_empty());
         assert_eq!(machine.incoming(), 0);
-        let reading = node.open_file(&name(file)).unwrap();
+        let reading = node.files.open_file(&name(file)).unwrap();
         assert_eq!(reading.outboard.is_some(), size > 16_384);
     }
     drop(node);
@@ -182,7 +184,7 @@ fn item_never_comes_back_over_another_file() {
         b"stranger"
     );
     std::fs::remove_file(machine.target("a").file).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert_eq!(items(&node).len(), 4);
 }
 
@@ -209,7 +211,8 @@ fn another_checksum_moves_nothing_and_learns_nothing() {
     ));
     let v9 = id("v9");
     assert!(
-        node.put_aside(&removal("a", v9.clone(), root(b"one")), now())
+        node.attic
+            .put_copy_aside(&removal("a", v9.clone(), root(b"one")), now())
             .is_err()
     );
     // A rotten copy is named by its present root, not by that of the catalog.
@@ -230,7 +233,7 @@ fn unexpected_file_is_never_taken_back() {
     let (node, found) = machine.start();
     assert_eq!(found.unexpected, 1);
     let item = put_aside(&node, "a", b"stranger").unwrap();
-    assert!(node.find(&name("a")).unwrap().is_empty());
+    assert!(node.files.find_copies(&name("a")).unwrap().is_empty());
     let refused = restore_item(&node, &item).unwrap_err();
     assert!(matches!(refused, NodeError::Admission { .. }), "{refused}");
     assert_eq!(items(&node), [item]);
@@ -309,7 +312,7 @@ fn only_proven_bytes_come_back() {
         assert_eq!(items(&node).is_empty(), comes_back, "{what}");
         assert_eq!(machine.incoming(), 0, "{what}");
         if comes_back {
-            let made = node.open_file(&name("a")).unwrap().outboard.unwrap();
+            let made = node.files.open_file(&name("a")).unwrap().outboard.unwrap();
             let mut expected = Vec::new();
             let data = content.as_slice();
             let admitted = FileContent {
@@ -330,18 +333,22 @@ fn nothing_comes_back_where_nothing_is_taken() {
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
     let item = put_aside(&node, "a", b"one").unwrap();
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     assert!(matches!(
         restore_item(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
-    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
-    node.set_mode(Mode::ReadOnly).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::ReadWrite)
+        .unwrap();
+    node.disks.set_node_mode(Mode::ReadOnly).unwrap();
     assert!(matches!(
         restore_item(&node, &item),
         Err(NodeError::TakesNothing { .. })
     ));
-    node.set_mode(Mode::ReadWrite).unwrap();
+    node.disks.set_node_mode(Mode::ReadWrite).unwrap();
     store_on(&machine, &node, "v2", "a", b"one");
     assert!(
         matches!(restore_item(&node, &item), Err(NodeError::Taken { .. })),
@@ -349,11 +356,11 @@ fn nothing_comes_back_where_nothing_is_taken() {
     );
     let gone = AtticId::new("20260101T000000Z-none").unwrap();
     assert!(matches!(
-        node.restore_item(&id("v1"), &gone, &cause(), now()),
+        node.attic.restore_item(&id("v1"), &gone, &cause(), now()),
         Err(NodeError::NoItem { .. })
     ));
     std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert!(matches!(
         restore_item(&node, &item),
         Err(NodeError::Offline { .. })
@@ -383,7 +390,8 @@ fn brake_survives_restart_and_counts_purges() {
     }
     let v1 = id("v1");
     let aside = |node: &Node, file: &str, at: Timestamp| {
-        node.put_aside(&removal(file, v1.clone(), root(b"x")), at)
+        node.attic
+            .put_copy_aside(&removal(file, v1.clone(), root(b"x")), at)
     };
     let minute = |minutes: u64| later(Duration::from_mins(minutes));
     let item = aside(&node, "a", minute(0)).unwrap();

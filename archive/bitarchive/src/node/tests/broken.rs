@@ -59,7 +59,9 @@ pub(super) fn set(groups: &[u64]) -> Groups {
 }
 
 pub(super) fn verify(node: &Node, file: &str) -> Entry {
-    node.verify(&name(file), None, now(), &mut on).unwrap()
+    node.files
+        .verify_copy(&name(file), None, now(), &mut on)
+        .unwrap()
 }
 
 /// Returns the corrupt and the unreadable groups.
@@ -124,7 +126,9 @@ pub(super) fn mend(
     content: &[u8],
     groups: &Groups,
 ) -> Result<crate::MendReport, NodeError> {
-    let mut mend = node.mend(order(file, content, groups.clone()), now())?;
+    let mut mend = node
+        .files
+        .begin_mend(order(file, content, groups.clone()), now())?;
     for (offset, length, encoded) in segments(content, groups) {
         mend.segment(offset, length, &encoded, &mut on)?;
     }

@@ -21,7 +21,8 @@ impl Scene {
         let (node, _) = machine.start();
         machine.store(&node, "a", &bytes(SIZE)).unwrap();
         let item = node
-            .put_aside(&removal("a", id("v1"), root(&bytes(SIZE))), now())
+            .attic
+            .put_copy_aside(&removal("a", id("v1"), root(&bytes(SIZE))), now())
             .unwrap();
         let attic = machine.path("disk/attic");
         Self {
@@ -61,7 +62,7 @@ impl Scene {
             volume: id("v1"),
             row,
         };
-        node.catalog().put(&[entry]).unwrap();
+        node.catalog.put(&[entry]).unwrap();
         drop(node);
         self
     }
@@ -76,7 +77,7 @@ impl Scene {
             );
             let target = self.machine.target("a");
             let is_there = target.file.try_exists().unwrap();
-            let entries = node.find(&name("a")).unwrap();
+            let entries = node.files.find_copies(&name("a")).unwrap();
             assert_eq!(entries.len(), usize::from(is_there), "{what}");
             assert_eq!(target.sidecar.try_exists().unwrap(), is_there, "{what}");
             assert_eq!(target.outboard.try_exists().unwrap(), is_there, "{what}");
@@ -92,7 +93,8 @@ impl Scene {
                 "{what}"
             );
             let item = AtticId::new(&items[0].id).unwrap();
-            node.restore_item(&id("v1"), &item, &cause(), now())
+            node.attic
+                .restore_item(&id("v1"), &item, &cause(), now())
                 .unwrap();
             assert_eq!(std::fs::read(&target.file).unwrap(), bytes(SIZE), "{what}");
         }
@@ -206,10 +208,10 @@ fn old_item_hides_no_missing_file() {
     let (node, found) = scene.machine.start();
     assert_eq!(found.missing, 1);
     assert!(matches!(
-        node.find(&name("a")).unwrap()[0].row.condition,
+        node.files.find_copies(&name("a")).unwrap()[0].row.condition,
         Condition::Missing { .. }
     ));
     drop(node);
     let (node, _) = scene.machine.start();
-    assert_eq!(node.find(&name("a")).unwrap().len(), 1);
+    assert_eq!(node.files.find_copies(&name("a")).unwrap().len(), 1);
 }

@@ -1,7 +1,7 @@
 //! The verbs of disks: each of them, after a restart, and with the wrong disk there.
 
 use archive_durable::volume::{LABEL_NAME, identify, label};
-use archive_durable::{VolumeIdentity, VolumeProblem};
+use archive_durable::{DiskError, VolumeIdentity, VolumeProblem};
 use archive_model::Mode;
 
 use super::*;
@@ -16,17 +16,18 @@ pub(super) fn with_two() -> NodeMachine {
     let machine = NodeMachine::new();
     std::fs::create_dir(machine.path("two")).unwrap();
     let (node, _) = machine.start();
-    node.init_volume(&machine.path("two"), &id("v2"), now())
+    node.disks
+        .init_volume(&machine.path("two"), &id("v2"), now())
         .unwrap();
     machine
 }
 
 fn problem(node: &Node, volume: &str) -> Option<VolumeProblem> {
-    node.volume_set().find(&id(volume)).unwrap().problem
+    node.disks.volumes.find(&id(volume)).unwrap().problem
 }
 
 pub(super) fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
-    let entries = node.find(&name(file)).unwrap();
+    let entries = node.files.find_copies(&name(file)).unwrap();
     let is_there = |entry: &Entry| entry.row.condition == Condition::Present;
     entries
         .iter()
@@ -36,17 +37,19 @@ pub(super) fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
 
 pub(super) fn store_on(machine: &NodeMachine, node: &Node, volume: &str, file: &str, bytes: &[u8]) {
     let others: Vec<VolumeId> = node
-        .volumes()
+        .disks
+        .volumes
+        .all()
         .into_iter()
         .filter(|other| other.mode == Mode::ReadWrite && other.problem.is_none())
         .filter_map(|other| other.id.filter(|other| *other != id(volume)))
         .collect();
     for other in &others {
-        node.set_volume_mode(other, Mode::ReadOnly).unwrap();
+        node.disks.set_volume_mode(other, Mode::ReadOnly).unwrap();
     }
     let entry = machine.store(node, file, bytes).unwrap();
     for other in &others {
-        node.set_volume_mode(other, Mode::ReadWrite).unwrap();
+        node.disks.set_volume_mode(other, Mode::ReadWrite).unwrap();
     }
     assert_eq!(entry.volume, id(volume));
 }
@@ -56,7 +59,7 @@ pub(super) fn store_on(machine: &NodeMachine, node: &Node, volume: &str, file: &
 fn new_volume_is_found_without_a_setting() {
     let machine = with_two();
     let (node, _) = machine.start();
-    assert_eq!(node.volume_set().online().len(), 2);
+    assert_eq!(node.disks.volumes.online().len(), 2);
     store_on(&machine, &node, "v2", "a", b"one");
     drop(node);
     let (node, found) = machine.start();
@@ -64,10 +67,10 @@ fn new_volume_is_found_without_a_setting() {
     assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
     // The disk is away: known, offline, and not missing.
     std::fs::rename(machine.path("two"), machine.path("away")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert_eq!(problem(&node, "v2"), Some(VolumeProblem::Absent));
     std::fs::create_dir(machine.path("two")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert_eq!(problem(&node, "v2"), Some(VolumeProblem::Unlabelled));
     assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
 }
@@ -82,7 +85,7 @@ fn only_empty_separate_disks_are_labelled() {
     }
     std::fs::write(machine.path("full/x"), "x").unwrap();
     std::fs::write(machine.path("file"), "x").unwrap();
-    let init = |place: &Path, volume: &str| node.init_volume(place, &id(volume), now());
+    let init = |place: &Path, volume: &str| node.disks.init_volume(place, &id(volume), now());
     let refused = |place: &str, volume: &str| match init(&machine.path(place), volume) {
         Err(NodeError::Volumes(error)) => error,
         other => panic!("{place} {volume}: {other:?}"),
@@ -120,8 +123,8 @@ fn only_empty_separate_disks_are_labelled() {
     Layout::new(&machine.path("three")).make().unwrap();
     let identity = VolumeIdentity {
         volume: id("v3"),
-        node: node.id().clone(),
-        replica: node.replica().clone(),
+        node: node.id.clone(),
+        replica: node.replica.clone(),
         generation: 1,
     };
     label(&machine.path("three"), &identity).unwrap();
@@ -149,7 +152,7 @@ fn adopted_disk_brings_its_files() {
     std::fs::rename(other.path("two"), machine.path("moved")).unwrap();
     let (node, _) = machine.start();
     let adopt = |place: &str, named: Option<&VolumeId>| {
-        node.adopt_volume(&machine.path(place), named, now())
+        node.disks.adopt_volume(&machine.path(place), named, now())
     };
     let old = std::fs::read(machine.path("moved").join(LABEL_NAME)).unwrap();
     assert!(matches!(
@@ -171,25 +174,29 @@ fn adopted_disk_brings_its_files() {
     assert!(seen > taken_over, "taken into use again");
     // An older copy of the disk, as it was before.
     std::fs::write(machine.path("moved").join(LABEL_NAME), &old).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert!(matches!(
         problem(&node, "v2"),
         Some(VolumeProblem::Foreign { .. })
     ));
-    node.set_volume_mode(&id("v2"), Mode::Draining).unwrap();
-    node.volume_set()
+    node.disks
+        .set_volume_mode(&id("v2"), Mode::Draining)
+        .unwrap();
+    node.disks
+        .volumes
         .poison(
             &id("v2"),
             &DiskError::new("fsync", Path::new("x"), std::io::Error::other("x")),
         )
         .unwrap();
-    node.adopt_volume(&machine.path("moved"), None, now())
+    node.disks
+        .adopt_volume(&machine.path("moved"), None, now())
         .unwrap();
     assert!(generation() > seen, "above every generation that was seen");
-    let volume = node.volume_set().find(&id("v2")).unwrap();
+    let volume = node.disks.volumes.find(&id("v2")).unwrap();
     assert_eq!(volume.mode, Mode::Draining, "it stays what people made it");
     assert!(matches!(volume.problem, Some(VolumeProblem::Poisoned(_))));
-    node.clear(&id("v2"), now()).unwrap();
+    node.disks.clear_volume(&id("v2"), now()).unwrap();
     assert_eq!(problem(&node, "v2"), None);
 }
 
@@ -201,17 +208,17 @@ fn copy_of_a_disk_in_use_is_refused() {
     std::fs::create_dir(machine.path("copy")).unwrap();
     let label = machine.path("two").join(LABEL_NAME);
     std::fs::copy(&label, machine.path("copy").join(LABEL_NAME)).unwrap();
-    let adopt = || node.adopt_volume(&machine.path("copy"), None, now());
+    let adopt = || node.disks.adopt_volume(&machine.path("copy"), None, now());
     assert!(matches!(
         adopt(),
         Err(NodeError::Volumes(VolumesError::InUse { .. }))
     ));
     std::fs::rename(machine.path("two"), machine.path("away")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     adopt().unwrap();
     std::fs::rename(machine.path("away"), machine.path("two")).unwrap();
-    node.refresh(now()).unwrap();
-    let volume = node.volume_set().find(&id("v2")).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
+    let volume = node.disks.volumes.find(&id("v2")).unwrap();
     assert_eq!((volume.path, volume.problem), (machine.path("copy"), None));
 }
 
@@ -220,36 +227,42 @@ fn copy_of_a_disk_in_use_is_refused() {
 fn modes_survive_restart_and_refuse_files() {
     let machine = with_two();
     let (node, _) = machine.start();
-    node.set_volume_mode(&id("v1"), Mode::ReadOnly).unwrap();
-    node.set_volume_mode(&id("v2"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::ReadOnly)
+        .unwrap();
+    node.disks
+        .set_volume_mode(&id("v2"), Mode::Draining)
+        .unwrap();
     drop(node);
     let (node, _) = machine.start();
-    let mode = |volume: &str| node.volume_set().find(&id(volume)).unwrap().mode;
+    let mode = |volume: &str| node.disks.volumes.find(&id(volume)).unwrap().mode;
     assert_eq!((mode("v1"), mode("v2")), (Mode::ReadOnly, Mode::Draining));
     assert!(matches!(
         machine.store(&node, "a", b"x"),
         Err(NodeError::NoSpace(_))
     ));
-    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::ReadWrite)
+        .unwrap();
     machine.store(&node, "a", b"x").unwrap();
     for mode in [Mode::ReadOnly, Mode::Draining] {
-        node.set_mode(mode).unwrap();
+        node.disks.set_node_mode(mode).unwrap();
         let refused = machine.store(&node, "b", b"x").unwrap_err();
         assert!(
             matches!(&refused, NodeError::TakesNothing { mode: said, .. } if *said == mode),
             "{refused}"
         );
-        node.open_file(&name("a")).unwrap();
+        node.files.open_file(&name("a")).unwrap();
     }
     drop(node);
     let (node, _) = machine.start();
-    assert_eq!(node.mode(), Mode::Draining);
+    assert_eq!(node.disks.volumes.mode(), Mode::Draining);
     assert_eq!(crate::rpc::report(&node).usable, 0);
-    node.set_mode(Mode::ReadWrite).unwrap();
+    node.disks.set_node_mode(Mode::ReadWrite).unwrap();
     assert!(crate::rpc::report(&node).usable > 0);
     machine.store(&node, "b", b"x").unwrap();
     assert!(matches!(
-        node.set_volume_mode(&id("v9"), Mode::ReadOnly),
+        node.disks.set_volume_mode(&id("v9"), Mode::ReadOnly),
         Err(NodeError::Volumes(VolumesError::Unknown(_)))
     ));
 }
@@ -265,11 +278,11 @@ fn retired_volume_makes_its_files_missing() {
         store_on(&machine, &node, "v2", "c", b"three");
         if is_dead {
             std::fs::rename(machine.path("disk"), machine.path("dead")).unwrap();
-            node.refresh(now()).unwrap();
+            node.disks.refresh_volumes(now()).unwrap();
         }
-        assert_eq!(node.retire_volume(&id("v1"), now()).unwrap(), 2);
+        assert_eq!(node.disks.retire_volume(&id("v1"), now()).unwrap(), 2);
         assert_eq!(
-            node.retire_volume(&id("v1"), now()).unwrap(),
+            node.disks.retire_volume(&id("v1"), now()).unwrap(),
             0,
             "asked for twice"
         );
@@ -282,15 +295,16 @@ fn retired_volume_makes_its_files_missing() {
         let (node, found) = machine.start();
         assert_eq!((found.unchanged, found.added), (1, 0), "{found:?}");
         assert_eq!(problem(&node, "v1"), Some(VolumeProblem::Retired));
-        let volumes = node.volumes();
+        let volumes = node.disks.volumes.all();
         assert_eq!(volumes.len(), 2, "nothing is a gap: {volumes:?}");
         // The same name, on another volume: the alarm is answered.
         machine.store(&node, "a", b"one").unwrap();
         assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
         for verb in [
-            node.set_volume_mode(&id("v1"), Mode::ReadWrite),
-            node.clear(&id("v1"), now()).map(drop),
-            node.adopt_volume(&machine.path("disk"), None, now())
+            node.disks.set_volume_mode(&id("v1"), Mode::ReadWrite),
+            node.disks.clear_volume(&id("v1"), now()).map(drop),
+            node.disks
+                .adopt_volume(&machine.path("disk"), None, now())
                 .map(drop),
         ] {
             assert!(
@@ -302,10 +316,12 @@ fn retired_volume_makes_its_files_missing() {
         std::fs::rename(machine.path("disk"), machine.path("old")).unwrap();
         std::fs::create_dir(machine.path("disk")).unwrap();
         assert!(matches!(
-            node.init_volume(&machine.path("disk"), &id("v1"), now()),
+            node.disks
+                .init_volume(&machine.path("disk"), &id("v1"), now()),
             Err(NodeError::Volumes(VolumesError::Known(_)))
         ));
-        node.init_volume(&machine.path("disk"), &id("v3"), now())
+        node.disks
+            .init_volume(&machine.path("disk"), &id("v3"), now())
             .unwrap();
         assert_eq!(problem(&node, "v3"), None);
         drop(node);
@@ -322,9 +338,9 @@ fn older_catalog_keeps_a_volume_retired() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
-    let entry = node.find(&name("a")).unwrap();
-    node.retire_volume(&id("v1"), now()).unwrap();
-    node.catalog().put(&entry).unwrap();
+    let entry = node.files.find_copies(&name("a")).unwrap();
+    node.disks.retire_volume(&id("v1"), now()).unwrap();
+    node.catalog.put(&entry).unwrap();
     drop(node);
     let (node, _) = machine.start();
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
@@ -341,7 +357,9 @@ fn drain_moves_files_and_readers_follow() {
         machine.store(&node, "a", &bytes(40_000)),
         Err(NodeError::Taken { .. })
     ));
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     let other = machine.store(&node, "a", b"other bytes").unwrap_err();
     assert!(
         matches!(other, NodeError::Taken { .. }),
@@ -355,7 +373,10 @@ fn drain_moves_files_and_readers_follow() {
         expected,
         "the one that stays is first"
     );
-    assert_eq!(node.open_file(&name("a")).unwrap().entry.volume, id("v2"));
+    assert_eq!(
+        node.files.open_file(&name("a")).unwrap().entry.volume,
+        id("v2")
+    );
     assert!(matches!(
         machine.store(&node, "a", &bytes(40_000)),
         Err(NodeError::Taken { .. })
@@ -365,12 +386,18 @@ fn drain_moves_files_and_readers_follow() {
     assert_eq!(found.unchanged, 3);
     // If the new copy cannot be opened, the old one serves.
     std::fs::remove_file(Layout::new(&machine.path("two")).target(&name("a")).file).unwrap();
-    assert_eq!(node.open_file(&name("a")).unwrap().entry.volume, id("v1"));
+    assert_eq!(
+        node.files.open_file(&name("a")).unwrap().entry.volume,
+        id("v1")
+    );
     // A disk that dies while it is drained does not stop that.
     std::fs::rename(machine.path("disk"), machine.path("dead")).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     machine.store(&node, "b", b"two").unwrap();
-    assert_eq!(node.open_file(&name("b")).unwrap().entry.volume, id("v2"));
+    assert_eq!(
+        node.files.open_file(&name("b")).unwrap().entry.volume,
+        id("v2")
+    );
 }
 
 /// Fails if a second copy is kept although its volume is no longer drained.
@@ -379,11 +406,15 @@ fn second_copy_needs_a_drain_until_its_end() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     let upload = UploadId::new("second").unwrap();
-    let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
+    let mut receiving = node.files.begin_upload(&upload, &name("a"), 3).unwrap();
     receiving.write_all(b"one").unwrap();
-    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::ReadWrite)
+        .unwrap();
     let signed = sign(&admission("a", b"one", "second"));
     assert!(matches!(
         receiving.commit(&signed, now()),
@@ -397,11 +428,13 @@ fn second_copy_needs_a_drain_until_its_end() {
 fn volume_retired_during_upload_gets_no_file() {
     let machine = with_two();
     let (node, _) = machine.start();
-    node.set_volume_mode(&id("v2"), Mode::ReadOnly).unwrap();
+    node.disks
+        .set_volume_mode(&id("v2"), Mode::ReadOnly)
+        .unwrap();
     let upload = UploadId::new("u1").unwrap();
-    let mut receiving = node.begin(&upload, &name("a"), 3).unwrap();
+    let mut receiving = node.files.begin_upload(&upload, &name("a"), 3).unwrap();
     receiving.write_all(b"one").unwrap();
-    node.retire_volume(&id("v1"), now()).unwrap();
+    node.disks.retire_volume(&id("v1"), now()).unwrap();
     let signed = sign(&admission("a", b"one", "u1"));
     assert!(matches!(
         receiving.commit(&signed, now()),
@@ -421,9 +454,12 @@ fn cleared_volume_is_reconciled_before_it_serves() {
         Path::new("x"),
         std::io::Error::from_raw_os_error(5),
     );
-    node.volume_set().poison(&id("v1"), &failed).unwrap();
+    node.disks.volumes.poison(&id("v1"), &failed).unwrap();
     std::fs::remove_file(machine.target("a").file).unwrap();
-    assert_eq!(node.clear(&id("v1"), now()).unwrap().missing, 1);
+    assert_eq!(
+        node.disks.clear_volume(&id("v1"), now()).unwrap().missing,
+        1
+    );
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
 }
 
@@ -434,14 +470,14 @@ fn reinstated_volume_has_its_files_again() {
     let machine = with_two();
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
-    node.retire_volume(&id("v1"), now()).unwrap();
+    node.disks.retire_volume(&id("v1"), now()).unwrap();
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
     for _twice in 0..2 {
-        node.reinstate_volume(&id("v1"), now()).unwrap();
+        node.disks.reinstate_volume(&id("v1"), now()).unwrap();
         assert_eq!(problem(&node, "v1"), None);
         assert_eq!(where_is(&node, "a"), [("v1".to_owned(), true)]);
     }
-    assert!(node.reinstate_volume(&id("nine"), now()).is_err());
+    assert!(node.disks.reinstate_volume(&id("nine"), now()).is_err());
     drop(node);
     let (node, _) = machine.start();
     assert_eq!(problem(&node, "v1"), None);

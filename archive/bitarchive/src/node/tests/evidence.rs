@@ -28,7 +28,8 @@ fn with_all_kinds(machine: &NodeMachine, attic: AtticSettings) -> Node {
     verify(&node, "a");
     mend(&node, "a", &bytes(SIZE), &set(&[3])).unwrap();
     machine.store(&node, "b", b"b").unwrap();
-    node.put_aside(&removal("b", id("v1"), root(b"b")), now())
+    node.attic
+        .put_copy_aside(&removal("b", id("v1"), root(b"b")), now())
         .unwrap();
     machine.store(&node, "c", b"c").unwrap();
     std::fs::remove_file(machine.target("c").file).unwrap();
@@ -49,12 +50,12 @@ fn with_all_kinds(machine: &NodeMachine, attic: AtticSettings) -> Node {
 fn evidence_expires_but_whole_files_never() {
     let machine = NodeMachine::new();
     let node = with_all_kinds(&machine, AtticSettings::default());
-    assert_eq!(node.end_evidence(after(89)), 0);
+    assert_eq!(node.attic.end_evidence(after(89)), 0);
     assert_eq!(kinds(&node).len(), 4);
-    assert_eq!(node.end_evidence(after(91)), 1);
+    assert_eq!(node.attic.end_evidence(after(91)), 1);
     assert!(!kinds(&node).contains(&Kind::Groups));
     assert_eq!(kinds(&node).len(), 3);
-    assert_eq!(node.end_evidence(after(10_000)), 0);
+    assert_eq!(node.attic.end_evidence(after(10_000)), 0);
     assert_eq!(kinds(&node).len(), 3);
 }
 
@@ -68,7 +69,7 @@ fn young_or_doubtful_items_are_kept() {
     };
     let machine = NodeMachine::new();
     let node = with_all_kinds(&machine, settings);
-    assert_eq!(node.end_evidence(after(199)), 0);
+    assert_eq!(node.attic.end_evidence(after(199)), 0);
     let place = items(&node)
         .into_iter()
         .find(|item| item.kind == Kind::Groups)
@@ -76,13 +77,13 @@ fn young_or_doubtful_items_are_kept() {
         .unwrap();
     let reason = std::fs::read(place.join("why.json")).unwrap();
     std::fs::write(place.join("why.json"), "{").unwrap();
-    assert_eq!(node.end_evidence(after(10_000)), 0, "damaged");
+    assert_eq!(node.attic.end_evidence(after(10_000)), 0, "damaged");
     std::fs::write(place.join("why.json"), reason).unwrap();
     std::fs::create_dir(place.join("inner")).unwrap();
-    assert_eq!(node.end_evidence(after(10_000)), 0, "odd");
+    assert_eq!(node.attic.end_evidence(after(10_000)), 0, "odd");
     std::fs::remove_dir(place.join("inner")).unwrap();
     // An item that a crash has left in part is removed.
     std::fs::remove_file(place.join("a.groups.mend")).unwrap();
-    assert_eq!(node.end_evidence(after(201)), 1);
+    assert_eq!(node.attic.end_evidence(after(201)), 1);
     assert!(!place.try_exists().unwrap());
 }

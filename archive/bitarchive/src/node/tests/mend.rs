@@ -14,12 +14,10 @@ fn read(path: &Path) -> Vec<u8> {
 
 /// Makes a machine whose disk has no room above the reserve.
 fn start_full(machine: &NodeMachine) -> Node {
-    let (node, _) = machine.start();
     let options = NodeOptions {
         reserve: u64::MAX,
-        ..node.options.clone()
+        ..machine.options.clone()
     };
-    drop(node);
     Node::open(options, now()).unwrap().0
 }
 
@@ -45,7 +43,8 @@ fn flips_are_mended_and_old_groups_kept() {
         let (corrupt, _) = damage(&verify(&node, "a"));
         let sidecar = read(&machine.target("a").sidecar);
         let began = node
-            .mend(order("a", &content, corrupt.clone()), now())
+            .files
+            .begin_mend(order("a", &content, corrupt.clone()), now())
             .unwrap();
         assert_eq!(began.is_in_place(), in_place);
         drop(began);
@@ -138,7 +137,10 @@ fn the_smallest_files_are_mended_too() {
         assert_eq!(machine.content("a"), content);
         if size == 0 {
             spoil(&machine.target("a").file, |content| content.push(1));
-            let mut mend = node.mend(order("a", &content, set(&[0])), now()).unwrap();
+            let mut mend = node
+                .files
+                .begin_mend(order("a", &content, set(&[0])), now())
+                .unwrap();
             mend.segment(0, 0, &slice(&content, 0..0), &mut on).unwrap();
             mend.close(now(), &mut on).unwrap();
             assert_eq!(machine.content("a"), content);
@@ -193,7 +195,8 @@ fn union_of_good_groups_mends_every_copy() {
     for (machine, node) in &machines {
         let (corrupt, _) = damage(&verify(node, "a"));
         let mut mend = node
-            .mend(order("a", &content, corrupt.clone()), now())
+            .files
+            .begin_mend(order("a", &content, corrupt.clone()), now())
             .unwrap();
         for range in corrupt.byte_ranges(SIZE as u64) {
             for offset in range.clone().step_by(16_384) {
@@ -212,7 +215,7 @@ fn union_of_good_groups_mends_every_copy() {
 
 /// Makes a segment of a range, if the donor can prove it; a damaged donor cannot.
 fn read_proven(donor: &Node, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
-    let reading = donor.open_file(&name("a")).unwrap();
+    let reading = donor.files.open_file(&name("a")).unwrap();
     let root = reading.entry.row.root.unwrap();
     let size = reading.entry.row.size;
     let content = FileContent { root, size };
@@ -280,7 +283,8 @@ fn liar_or_cut_leaves_copy_unchanged() {
     ];
     for (what, at, segments) in lies {
         let mut mend = node
-            .mend(order("a", &content, wanted.clone()), now())
+            .files
+            .begin_mend(order("a", &content, wanted.clone()), now())
             .unwrap();
         let sent = segments.iter().try_for_each(|(offset, length, encoded)| {
             mend.segment(*offset, *length, encoded, &mut on)
@@ -308,7 +312,8 @@ fn liar_or_cut_leaves_copy_unchanged() {
     // Cut after each message, and then done: the end is as if nothing had been before.
     for messages in 0..=good.len() {
         let mut mend = node
-            .mend(order("a", &content, wanted.clone()), now())
+            .files
+            .begin_mend(order("a", &content, wanted.clone()), now())
             .unwrap();
         for (offset, length, encoded) in &good[..messages] {
             mend.segment(*offset, *length, encoded, &mut on).unwrap();
@@ -359,7 +364,11 @@ fn impossible_mend_is_refused_at_its_opening() {
     let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let content = bytes(SIZE);
-    let refused = |groups: Groups| node.mend(order("a", &content, groups), now()).unwrap_err();
+    let refused = |groups: Groups| {
+        node.files
+            .begin_mend(order("a", &content, groups), now())
+            .unwrap_err()
+    };
     assert!(matches!(
         refused(Groups::none()),
         NodeError::NotMended { .. }
@@ -367,11 +376,12 @@ fn impossible_mend_is_refused_at_its_opening() {
     assert!(matches!(refused(set(&[11])), NodeError::NotMended { .. }));
     let other = order("a", b"other", set(&[0]));
     assert!(matches!(
-        node.mend(other, now()),
+        node.files.begin_mend(other, now()),
         Err(NodeError::Mismatch { what: "root", .. })
     ));
     assert!(matches!(
-        node.mend(order("b", &content, set(&[0])), now()),
+        node.files
+            .begin_mend(order("b", &content, set(&[0])), now()),
         Err(NodeError::NotFound(_))
     ));
     std::fs::remove_file(machine.target("a").file).unwrap();

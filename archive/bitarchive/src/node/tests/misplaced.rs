@@ -108,7 +108,8 @@ fn second_name_of_a_file_is_unexpected() {
     verify(&node, "second");
     let root = Root::from_bytes(*blake3::hash(&bytes(20_000)).as_bytes());
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&removal("second", volume, root), now())
+    node.attic
+        .put_copy_aside(&removal("second", volume, root), now())
         .unwrap();
     assert_eq!(verify(&node, "linked").row.condition, Condition::Present);
     assert_eq!(machine.content("linked"), bytes(20_000));

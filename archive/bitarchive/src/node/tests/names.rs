@@ -20,12 +20,17 @@ fn similar_names_never_share_a_mend_path() {
         machine.flip(&other, &[3]);
         verify(&node, &other);
         let mut begun = node
-            .mend(order(&other, &content, set(&[3])), now())
+            .files
+            .begin_mend(order(&other, &content, set(&[3])), now())
             .unwrap();
         // Its outboard is made anew, and what is left of its mends is cleared away.
         std::fs::remove_file(machine.target("a").outboard).unwrap();
         assert_eq!(verify(&node, "a").row.condition, Condition::Present);
-        drop(node.mend(order("a", &content, set(&[0])), now()).unwrap());
+        drop(
+            node.files
+                .begin_mend(order("a", &content, set(&[0])), now())
+                .unwrap(),
+        );
         for (offset, length, encoded) in segments(&content, &set(&[3])) {
             begun.segment(offset, length, &encoded, &mut on).unwrap();
         }
@@ -101,11 +106,13 @@ fn upload_id_receives_one_file_at_once() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     let upload = UploadId::new("u1").unwrap();
-    let mut first = node.begin(&upload, &name("a"), 3).unwrap();
+    let mut first = node.files.begin_upload(&upload, &name("a"), 3).unwrap();
     first.write_all(b"one").unwrap();
     for refused in [
-        node.begin(&upload, &name("b"), 3).map(drop),
-        node.begin_anew(&upload, &name("b"), 3).map(drop),
+        node.files.begin_upload(&upload, &name("b"), 3).map(drop),
+        node.files
+            .begin_upload_anew(&upload, &name("b"), 3)
+            .map(drop),
     ] {
         assert!(
             matches!(&refused, Err(NodeError::Busy { name: by, .. }) if *by == name("a")),
@@ -114,7 +121,11 @@ fn upload_id_receives_one_file_at_once() {
     }
     let signed = sign(&admission("a", b"one", "u1"));
     first.commit(&signed, now()).unwrap();
-    drop(node.begin_anew(&upload, &name("b"), 3).unwrap());
+    drop(
+        node.files
+            .begin_upload_anew(&upload, &name("b"), 3)
+            .unwrap(),
+    );
 }
 
 /// Fails if files that are adopted at once share a temporary file, so that one gets the outboard of another.
@@ -137,7 +148,9 @@ fn files_are_adopted_side_by_side() {
             let node = &node;
             scope.spawn(move || {
                 let signed = sign(&admission(file, content, "u1"));
-                node.adopt(&name(file), &id("v1"), &signed, now()).unwrap();
+                node.files
+                    .adopt_file(&name(file), &id("v1"), &signed, now())
+                    .unwrap();
             });
         }
     });
@@ -164,7 +177,8 @@ fn the_longest_envelope_is_kept_and_read_again() {
         .replacen('{', &format!("{{{}", " ".repeat(room)), 1);
     let padded = Envelope::parse(padded.as_bytes()).unwrap();
     let mut receiving = node
-        .begin(&UploadId::new("u1").unwrap(), &name("a"), 3)
+        .files
+        .begin_upload(&UploadId::new("u1").unwrap(), &name("a"), 3)
         .unwrap();
     receiving.write_all(b"one").unwrap();
     receiving.commit(&padded, now()).unwrap();
@@ -172,6 +186,6 @@ fn the_longest_envelope_is_kept_and_read_again() {
     std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
     let (node, found) = machine.start();
     assert_eq!(found.added, 1);
-    let entry = node.find(&name("a")).unwrap().remove(0);
-    assert_eq!(node.admission(&entry).unwrap(), padded.as_str());
+    let entry = node.files.find_copies(&name("a")).unwrap().remove(0);
+    assert_eq!(node.files.read_admission(&entry).unwrap(), padded.as_str());
 }

@@ -39,14 +39,15 @@ fn older_catalog_is_noticed_and_rebuilt() {
     machine.flip("a", &[1]);
     verify(&node, "a");
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&removal("removed", volume.clone(), root(&content)), now())
+    node.attic
+        .put_copy_aside(&removal("removed", volume.clone(), root(&content)), now())
         .unwrap();
     machine.store(&node, "new", &content).unwrap();
     std::fs::remove_file(machine.target("gone").file).unwrap();
     verify(&node, "gone");
     let before = without_verified(listing(&node));
     assert_eq!(before.len(), 3);
-    node.catalog().stamp();
+    node.catalog.stamp();
     drop(node);
 
     let stamp = machine.path("data/catalog.stamp");
@@ -65,7 +66,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
             assert_eq!(found.added, added, "{wrong:?}: {found:?}");
             assert_eq!(without_verified(listing(&node)), before, "{wrong:?}");
             assert_eq!(
-                node.finding_counts().total(),
+                node.files.count_findings().total(),
                 1,
                 "one is missing, nothing else is wrong"
             );
@@ -98,7 +99,7 @@ fn catalog_of_before_a_rebuild_is_noticed() {
     std::fs::remove_file(machine.target("a").file).unwrap();
     verify(&node, "a");
     let before = without_verified(listing(&node));
-    node.catalog().stamp();
+    node.catalog.stamp();
     drop(node);
 
     std::fs::remove_dir_all(&catalog).unwrap();
@@ -116,7 +117,7 @@ fn catalog_with_cut_manifest_is_built_again() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"bytes").unwrap();
-    node.catalog().stamp();
+    node.catalog.stamp();
     drop(node);
     let catalog = machine.path("data/catalog");
     let is_manifest = |path: &PathBuf| {
@@ -142,7 +143,7 @@ fn generation(machine: &NodeMachine) -> u64 {
 
 fn disk(node: &Node) -> Option<VolumeProblem> {
     let volume = VolumeId::new("v1").unwrap();
-    node.volume_set().find(&volume).unwrap().problem
+    node.disks.volumes.find(&volume).unwrap().problem
 }
 
 /// Puts the copy `old` of the disk in the place of the disk.
@@ -175,6 +176,7 @@ fn older_copy_of_volume_is_offline() {
     assert!(machine.store(&node, "c", b"more").is_err());
     // Where the newer disk is lost, people take the older one, and what it lacks is missing.
     let found = node
+        .disks
         .adopt_volume(&machine.path("disk"), None, now())
         .unwrap();
     assert_eq!((found.unchanged, found.missing), (1, 1));
@@ -187,14 +189,14 @@ fn copy_made_before_the_last_store_is_offline() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"before").unwrap();
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     let before = generation(&machine);
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     assert_eq!(generation(&machine), before, "nothing has changed");
     let old = machine.path("old");
     copy(&machine.path("disk"), &old);
     machine.store(&node, "b", b"after").unwrap();
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     drop(node);
 
     put_back(&machine, &old);
@@ -208,12 +210,13 @@ fn removal_raises_generation() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"bytes").unwrap();
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     let before = generation(&machine);
     let volume = VolumeId::new("v1").unwrap();
-    node.put_aside(&removal("a", volume.clone(), root(b"bytes")), now())
+    node.attic
+        .put_copy_aside(&removal("a", volume.clone(), root(b"bytes")), now())
         .unwrap();
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     assert_eq!(generation(&machine), before + 1);
 }
 
@@ -248,10 +251,10 @@ fn unwritten_label_leaves_remembered_generation() {
     let incoming = machine.path("disk/incoming");
     let away = machine.path("away");
     std::fs::rename(&incoming, &away).unwrap();
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     assert_eq!(generation(&machine), before, "it cannot be written");
     std::fs::rename(&away, &incoming).unwrap();
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert_eq!(disk(&node), None);
     drop(node);
     let (node, _) = machine.start();
@@ -281,18 +284,19 @@ fn older_copy_under_running_node_is_not_judged() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"before").unwrap();
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     let old = machine.path("old");
     copy(&machine.path("disk"), &old);
     machine.store(&node, "b", b"after").unwrap();
-    node.volume_set().raise_changed().unwrap();
+    node.disks.volumes.raise_changed().unwrap();
     put_back(&machine, &old);
-    node.find_on_disk(&name("b"), now()).unwrap();
-    node.walk(now(), &mut |_| std::ops::ControlFlow::Continue(()))
+    node.files.find_copies_on_disk(&name("b"), now()).unwrap();
+    node.disks
+        .walk_volumes(now(), &mut |_| std::ops::ControlFlow::Continue(()))
         .unwrap();
     let mut entries = listing(&node);
     entries.retain(|entry| entry.row.condition == Condition::Present);
     assert_eq!(entries.len(), 2);
-    node.refresh(now()).unwrap();
+    node.disks.refresh_volumes(now()).unwrap();
     assert!(is_older(disk(&node).as_ref()), "{:?}", disk(&node));
 }

@@ -9,7 +9,7 @@ fn file_may_be_named_like_unfinished_manifest() {
     let (node, _) = machine.start();
     let file = "manifest-blake3.txt.new";
     let upload = UploadId::new("u1").unwrap();
-    let mut receiving = node.begin(&upload, &name(file), 7).unwrap();
+    let mut receiving = node.files.begin_upload(&upload, &name(file), 7).unwrap();
     receiving.write_all(b"content").unwrap();
     let signed = sign(&admission(file, b"content", "u1"));
     receiving.commit(&signed, now()).unwrap();
@@ -33,15 +33,18 @@ fn returning_upload_spares_its_published_file() {
     machine.store(&node, "a", &bytes(20_000)).unwrap();
     // As after a failure between the final name and the end of the upload.
     std::fs::hard_link(machine.target("a").file, machine.path("disk/incoming/u-a")).unwrap();
-    let receiving = node.begin(&upload, &name("b"), 20_000).unwrap();
+    let receiving = node
+        .files
+        .begin_upload(&upload, &name("b"), 20_000)
+        .unwrap();
     assert_eq!(receiving.received(), 0);
     drop(receiving);
     assert_eq!(
         std::fs::read(machine.target("a").file).unwrap(),
         bytes(20_000)
     );
-    let row = node.find(&name("a")).unwrap().remove(0).row;
-    node.catalog()
+    let row = node.files.find_copies(&name("a")).unwrap().remove(0).row;
+    node.catalog
         .remove(&name("a"), &VolumeId::new("v1").unwrap())
         .unwrap();
     let Err(NodeError::Taken { root, .. }) = machine.store(&node, "a", &bytes(20_000)) else {

@@ -34,11 +34,17 @@ fn cut_upload_resumes_at_its_last_point() {
         let upload = format!("u-{number}");
         let id = UploadId::new(&upload).unwrap();
         let size = content.len() as u64;
-        let mut receiving = node.begin_at(&id, &name(&file), size, &points).unwrap();
+        let mut receiving = node
+            .files
+            .begin_upload_at(&id, &name(&file), size, &points)
+            .unwrap();
         assert_eq!(receiving.received(), 0);
         receiving.write_all(&content[..cut]).unwrap();
         drop(receiving);
-        let mut receiving = node.begin_at(&id, &name(&file), size, &points).unwrap();
+        let mut receiving = node
+            .files
+            .begin_upload_at(&id, &name(&file), size, &points)
+            .unwrap();
         let here = usize::try_from(receiving.received()).unwrap();
         assert_eq!(here as u64, expected, "{points:?} of {cut}");
         assert_eq!(receiving.root_so_far(), root(&content[..here]));
@@ -59,14 +65,16 @@ fn rotten_upload_resumes_with_another_root() {
     let (node, _) = machine.start();
     let content = bytes(100_000);
     let id = UploadId::new("u").unwrap();
-    let mut receiving = node.begin(&id, &name("a"), 100_000).unwrap();
+    let mut receiving = node.files.begin_upload(&id, &name("a"), 100_000).unwrap();
     receiving.write_all(&content).unwrap();
     drop(receiving);
     let path = machine.path("disk/incoming/u");
     let mut rotten = std::fs::read(&path).unwrap();
     rotten[20_000] ^= 1;
     std::fs::write(&path, rotten).unwrap();
-    let receiving = node.begin_at(&id, &name("a"), 100_000, &[4 * GROUP_SIZE]);
+    let receiving = node
+        .files
+        .begin_upload_at(&id, &name("a"), 100_000, &[4 * GROUP_SIZE]);
     let receiving = receiving.unwrap();
     assert_eq!(receiving.received(), 4 * GROUP_SIZE);
     assert_ne!(receiving.root_so_far(), root(&content[..65_536]));
@@ -89,12 +97,12 @@ fn cut_upload_reserves_nothing() {
     let (node, _) = machine.start();
     let path = machine.path("disk/incoming/u");
     let id = UploadId::new("u").unwrap();
-    let mut receiving = node.begin(&id, &name("a"), SIZE).unwrap();
+    let mut receiving = node.files.begin_upload(&id, &name("a"), SIZE).unwrap();
     receiving.write_all(&bytes(100_000)).unwrap();
     assert!(blocks(&path) >= SIZE, "it is reserved while it comes");
     drop(receiving);
     assert!(blocks(&path) < SIZE / 16, "{}", blocks(&path));
-    let receiving = node.begin(&id, &name("a"), SIZE).unwrap();
+    let receiving = node.files.begin_upload(&id, &name("a"), SIZE).unwrap();
     assert_eq!(receiving.received(), 6 * GROUP_SIZE, "its bytes stay");
     assert!(blocks(&path) >= SIZE, "it is reserved again");
     drop(receiving);
@@ -120,21 +128,21 @@ fn volume_is_chosen_and_reserved_at_once() {
     // reserved.
     let file = machine.path("disk/incoming/u");
     std::fs::create_dir(file.with_extension("bao")).unwrap();
-    let placing = node.upkeep.placing.lock();
+    let placing = node.files.placing.lock();
     std::thread::scope(|scope| {
         let begun = scope.spawn(|| {
             let id = UploadId::new("u").unwrap();
-            node.begin(&id, &name("a"), 1).map(drop)
+            node.files.begin_upload(&id, &name("a"), 1).map(drop)
         });
         // As long as the names are held here, an upload that fails cannot give back its name, and goes no further.
         let names = eventually_blocking("the upload has its name", PATIENCE, || {
-            let names = node.receiving.lock();
+            let names = node.files.locks.receiving.lock();
             let is_begun = names.contains_key(&name("a")) || begun.is_finished();
             is_begun.then_some(names)
         });
         drop(placing);
         eventually_blocking("its file is made", PATIENCE, || file.is_file());
-        let is_alone = node.upkeep.placing.try_lock().is_none();
+        let is_alone = node.files.placing.try_lock().is_none();
         drop(names);
         assert!(begun.join().unwrap().is_err(), "it fails, as prepared");
         assert!(is_alone, "another one could choose a volume meanwhile");

@@ -41,7 +41,7 @@ fn machine_with(files: &[&str]) -> NodeMachine {
     for entry in &mut entries {
         entry.row.verified = Some(clock_now() - Duration::from_hours(2));
     }
-    node.catalog().put(&entries).unwrap();
+    node.catalog.put(&entries).unwrap();
     machine
 }
 
@@ -58,7 +58,7 @@ impl RunningScrub {
         let control = Arc::new(Control::open(data, settings, clock_now()));
         let tasks = Tasks::new();
         let clock = Clock::system();
-        let instruments = Instruments::new(&Metrics::new(), node.id()).unwrap();
+        let instruments = Instruments::new(&Metrics::new(), &node.id).unwrap();
         let context = ScrubContext {
             node: Arc::clone(&node),
             control: Arc::clone(&control),
@@ -79,8 +79,8 @@ impl RunningScrub {
 
     fn state(&self) -> NodeScrub {
         let key = NodeKey {
-            replica: self.node.replica().clone(),
-            node: self.node.id().clone(),
+            replica: self.node.replica.clone(),
+            node: self.node.id.clone(),
         };
         self.control.state(key, clock_now())
     }
@@ -116,21 +116,21 @@ async fn scrub_reads_all_and_resumes_after_restart() {
     let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings.clone());
     let state = running.until("three files", |state| state.files >= 3).await;
     assert_eq!(state.found, 1);
-    assert_eq!(running.node.finding_counts().damaged, 1);
+    assert_eq!(running.node.files.count_findings().damaged, 1);
     assert!(state.bytes >= 3 * SIZE as u64);
     let state = running
         .until("known", |state| state.next.is_some() && state.due == 0)
         .await;
     assert_eq!((state.state, state.unknown), (ScrubActivity::Idle, 0));
     assert!(state.oldest.is_some());
-    assert_eq!(running.node.oldest_verification(), state.oldest);
+    assert_eq!(running.node.files.scrub_age.oldest(), state.oldest);
     running.stop().await;
     let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings);
     let state = running
         .until("counted", |state| state.oldest.is_some())
         .await;
     assert_eq!((state.due, state.files), (0, 0), "what was read stays read");
-    assert_eq!(running.node.verify_by(), None);
+    assert_eq!(running.node.files.scrub_age.verify_by(), None);
     running.stop().await;
 }
 
@@ -163,7 +163,14 @@ async fn pause_and_throttle_survive_a_restart() {
         (state.paused_until, state.bytes_per_second),
         (Some(until), Some(1000))
     );
-    let late = |running: &RunningScrub| running.node.verify_by().is_some_and(|by| by < clock_now());
+    let late = |running: &RunningScrub| {
+        running
+            .node
+            .files
+            .scrub_age
+            .verify_by()
+            .is_some_and(|by| by < clock_now())
+    };
     running.until("late", |_| late(&running)).await;
     // The scrub has had turns, with copies due, and has read none.
     let turns = running.turns();
@@ -179,9 +186,10 @@ async fn pause_and_throttle_survive_a_restart() {
     let node = Arc::clone(&running.node);
     let before = Instant::now();
     let verified = tokio::task::spawn_blocking(move || {
-        node.verify(&name("a"), None, clock_now(), &mut |_| {
-            ControlFlow::Continue(())
-        })
+        node.files
+            .verify_copy(&name("a"), None, clock_now(), &mut |_| {
+                ControlFlow::Continue(())
+            })
     });
     verified.await.unwrap().unwrap();
     assert!(before.elapsed() < 5 * SECOND, "{:?}", before.elapsed());

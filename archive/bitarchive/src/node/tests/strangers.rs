@@ -56,7 +56,7 @@ fn start_finds_every_fault_on_disk() {
         .collect();
     assert_eq!(conditions.iter().filter(|(_, present)| *present).count(), 1);
     assert!(
-        node.open_file(&name("link")).is_err(),
+        node.files.open_file(&name("link")).is_err(),
         "a symbolic link is never followed"
     );
 }

@@ -22,7 +22,8 @@ fn verification_is_dated_and_names_flips() {
     let node = machine.with_file("a");
     let mut read = 0;
     let entry = node
-        .verify(&name("a"), None, later(), &mut |bytes| {
+        .files
+        .verify_copy(&name("a"), None, later(), &mut |bytes| {
             read += bytes;
             on(bytes)
         })
@@ -30,7 +31,7 @@ fn verification_is_dated_and_names_flips() {
     assert_eq!(entry.row.condition, Condition::Present);
     assert_eq!(entry.row.verified, Some(later()));
     assert_eq!(read, SIZE as u64);
-    assert_eq!(node.finding_counts().total(), 0);
+    assert_eq!(node.files.count_findings().total(), 0);
     machine.flip("a", &[0, 3, 10]);
     let found = verify(&node, "a");
     assert_eq!(damage(&found), (set(&[0, 3, 10]), Groups::none()));
@@ -40,12 +41,12 @@ fn verification_is_dated_and_names_flips() {
         "when it was last found good"
     );
     assert_eq!(listing(&node), std::slice::from_ref(&found));
-    assert_eq!(node.finding_counts().damaged, 1);
+    assert_eq!(node.files.count_findings().damaged, 1);
     machine.flip("a", &[3]);
     assert_eq!(damage(&verify(&node, "a")).0, set(&[0, 10]));
     machine.flip("a", &[0, 10]);
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
-    assert_eq!(node.finding_counts().total(), 0);
+    assert_eq!(node.files.count_findings().total(), 0);
 }
 
 /// Fails if a verification reads through a link, or takes a directory for a file.
@@ -175,7 +176,7 @@ fn rotten_sidecar_makes_file_unexpected_but_readable() {
     assert!(matches!(entry.row.condition, Condition::Unexpected { .. }));
     assert!(entry.row.root.is_some());
     assert_eq!(entry.row.verified, Some(now()));
-    node.open_file(&name("a")).unwrap();
+    node.files.open_file(&name("a")).unwrap();
     spoil(&machine.target("a").sidecar, |text| text[100] ^= 1);
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
 }
@@ -193,7 +194,7 @@ fn verified_stranger_gets_a_root() {
         blake3::hash(b"not ours").as_bytes()
     );
     assert!(matches!(
-        node.verify(&name("b"), None, now(), &mut on),
+        node.files.verify_copy(&name("b"), None, now(), &mut on),
         Err(NodeError::NotFound(_))
     ));
 }
@@ -204,32 +205,36 @@ fn verified_stranger_gets_a_root() {
 fn work_on_a_file_excludes_other_work() {
     let machine = NodeMachine::new();
     let node = machine.with_file("a");
-    let hold = node.hold(&name("a"), Work::Mend).unwrap();
+    let hold = node.files.locks.hold_file(&name("a"), Work::Mend).unwrap();
     assert!(matches!(
-        node.verify(&name("a"), None, now(), &mut on),
+        node.files.verify_copy(&name("a"), None, now(), &mut on),
         Err(NodeError::AtWork { .. })
     ));
     drop(hold);
     let upload = UploadId::new("u9").unwrap();
-    let receiving = node.begin(&upload, &name("b"), 5).unwrap();
+    let receiving = node.files.begin_upload(&upload, &name("b"), 5).unwrap();
     std::fs::write(machine.target("b").file, "x").unwrap();
     assert!(matches!(
-        node.verify(&name("b"), None, now(), &mut on),
+        node.files.verify_copy(&name("b"), None, now(), &mut on),
         Err(NodeError::NotFound(_))
     ));
     assert!(matches!(
-        node.hold(&name("b"), Work::Verify),
+        node.files.locks.hold_file(&name("b"), Work::Verify),
         Err(NodeError::Busy { .. })
     ));
     drop(receiving);
-    let hold = node.hold(&name("c"), Work::Verify).unwrap();
+    let hold = node
+        .files
+        .locks
+        .hold_file(&name("c"), Work::Verify)
+        .unwrap();
     assert!(matches!(
-        node.begin(&upload, &name("c"), 5),
+        node.files.begin_upload(&upload, &name("c"), 5),
         Err(NodeError::AtWork { .. })
     ));
     drop(hold);
     let mut calls = 0;
-    let stopped = node.verify(&name("a"), None, later(), &mut |_| {
+    let stopped = node.files.verify_copy(&name("a"), None, later(), &mut |_| {
         calls += 1;
         std::ops::ControlFlow::Break(())
     });
@@ -248,13 +253,15 @@ fn volume_lost_during_read_changes_no_row() {
     let machine = NodeMachine::new();
     let node = machine.with_file("a");
     let before = listing(&node);
-    let away = node.verify(&name("a"), None, later(), &mut |bytes| {
-        std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
-        std::fs::create_dir(machine.path("disk")).unwrap();
-        on(bytes)
-    });
+    let away = node
+        .files
+        .verify_copy(&name("a"), None, later(), &mut |bytes| {
+            std::fs::rename(machine.path("disk"), machine.path("away")).unwrap();
+            std::fs::create_dir(machine.path("disk")).unwrap();
+            on(bytes)
+        });
     assert!(matches!(away, Err(NodeError::Offline { .. })), "{away:?}");
-    let gone = node.verify(&name("a"), None, later(), &mut on);
+    let gone = node.files.verify_copy(&name("a"), None, later(), &mut on);
     assert!(matches!(gone, Err(NodeError::Offline { .. })), "{gone:?}");
     assert_eq!(listing(&node), before);
 }

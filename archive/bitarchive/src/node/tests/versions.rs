@@ -51,10 +51,13 @@ fn unknown_field_stays_in_its_sidecar() {
     mend(&node, "a", &content, &set(&[2])).unwrap();
     std::fs::remove_file(machine.target("a").outboard).unwrap();
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
-    let aside = node.put_aside(&removal("a", volume(), root(&content)), now());
+    let aside = node
+        .attic
+        .put_copy_aside(&removal("a", volume(), root(&content)), now());
     let aside = AtticId::new(&aside.unwrap().id).unwrap();
     assert!(!path.try_exists().unwrap());
-    node.restore_item(&volume(), &aside, &cause(), now())
+    node.attic
+        .restore_item(&volume(), &aside, &cause(), now())
         .unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), written);
 }
@@ -67,7 +70,7 @@ fn sidecar_of_later_format_is_kept() {
     let (node, _) = machine.start();
     let stored = machine.store(&node, "a", &content).unwrap();
     let path = machine.target("a").sidecar;
-    let admitted = node.admission(&stored).unwrap();
+    let admitted = node.files.read_admission(&stored).unwrap();
     drop(node);
     spoil(&path, |text| {
         let later =
@@ -86,7 +89,8 @@ fn sidecar_of_later_format_is_kept() {
     assert_eq!(std::fs::read(&path).unwrap(), later);
     // The file can be adopted; what the later release wrote lies in the attic then.
     let admission = Envelope::parse(admitted.as_bytes()).unwrap();
-    node.adopt(&name("a"), &volume(), &admission, now())
+    node.files
+        .adopt_file(&name("a"), &volume(), &admission, now())
         .unwrap();
     assert_eq!(verify(&node, "a").row.condition, Condition::Present);
     let item = items(&node).remove(0);
@@ -179,7 +183,7 @@ fn later_memory_and_labels_are_refused_by_name() {
     later(&label, "holdfast-volume/1", "holdfast-volume/2");
     let (node, found) = machine.start();
     assert_eq!(found, ReconcileReport::default(), "nothing is missing");
-    let problem = node.volume_set().find(&volume()).unwrap().problem.unwrap();
+    let problem = node.disks.volumes.find(&volume()).unwrap().problem.unwrap();
     assert!(
         problem.to_string().contains("holdfast-volume/2"),
         "{problem}"

@@ -6,7 +6,9 @@ use super::*;
 use crate::claims::verb;
 
 fn walk(node: &Node) {
-    let walked = node.walk(now(), &mut |_| ControlFlow::Continue(()));
+    let walked = node
+        .disks
+        .walk_volumes(now(), &mut |_| ControlFlow::Continue(()));
     assert_eq!(walked.unwrap(), Some(()));
 }
 
@@ -100,7 +102,10 @@ fn stray_file_is_unexpected_in_its_place() {
 #[test]
 fn file_at_work_is_not_judged() {
     let (machine, node) = with_files(&["a"]);
-    let claim = node.claim(&name("a"), &verb("test", &name("a")).unwrap());
+    let claim = node
+        .files
+        .locks
+        .claim_name(&name("a"), &verb("test", &name("a")).unwrap());
     std::fs::remove_file(machine.target("a").file).unwrap();
     walk(&node);
     assert_eq!(conditions(&node), expected(&[("a", "present")]));
@@ -119,15 +124,22 @@ fn absent_disk_has_lost_nothing() {
             std::fs::create_dir(machine.path("disk")).unwrap();
         }
         walk(&node);
-        node.find_on_disk(&name("a"), now()).unwrap();
+        node.files.find_copies_on_disk(&name("a"), now()).unwrap();
         let known = [("a", "present"), ("b", "present")];
         assert_eq!(conditions(&node), expected(&known));
-        assert!(node.volumes()[0].problem.is_some(), "it is offline");
+        assert!(
+            node.disks.volumes.all()[0].problem.is_some(),
+            "it is offline"
+        );
     }
     std::fs::remove_dir(machine.path("disk")).unwrap();
     std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
-    node.refresh(now()).unwrap();
-    assert_eq!(node.volumes()[0].problem, None, "nobody poisoned it");
+    node.disks.refresh_volumes(now()).unwrap();
+    assert_eq!(
+        node.disks.volumes.all()[0].problem,
+        None,
+        "nobody poisoned it"
+    );
 }
 
 /// Fails if a row that is wrong proves that a file is not there, or that it is.
@@ -135,15 +147,15 @@ fn absent_disk_has_lost_nothing() {
 fn wrong_row_proves_nothing_about_one_name() {
     let (machine, node) = with_files(&["a", "b"]);
     let find = |file: &str| {
-        let found = node.find_on_disk(&name(file), now()).unwrap();
+        let found = node.files.find_copies_on_disk(&name(file), now()).unwrap();
         let conditions = found.into_iter().map(|entry| entry.row.condition);
         conditions.collect::<Vec<_>>()
     };
-    let mut wrong = node.find(&name("a")).unwrap();
+    let mut wrong = node.files.find_copies(&name("a")).unwrap();
     wrong[0].row.condition = Condition::Missing { since: now() };
-    node.catalog().put(&wrong).unwrap();
+    node.catalog.put(&wrong).unwrap();
     assert_eq!(find("a"), [Condition::Present]);
-    node.catalog().remove(&name("a"), &wrong[0].volume).unwrap();
+    node.catalog.remove(&name("a"), &wrong[0].volume).unwrap();
     assert_eq!(find("a"), [Condition::Present]);
     std::fs::remove_file(machine.target("b").file).unwrap();
     assert_eq!(find("b"), [Condition::Missing { since: now() }]);
@@ -155,7 +167,7 @@ fn wrong_row_proves_nothing_about_one_name() {
 fn walk_ends_when_its_callback_stops_it() {
     let (_machine, node) = with_files(&["a"]);
     let mut calls = 0;
-    let walked = node.walk(now(), &mut |_| {
+    let walked = node.disks.walk_volumes(now(), &mut |_| {
         calls += 1;
         ControlFlow::Break(())
     });

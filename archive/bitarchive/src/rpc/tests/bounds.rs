@@ -41,7 +41,7 @@ async fn damage_all_over_fits_into_every_answer() {
     for row in &rows {
         test.door
             .node
-            .catalog()
+            .catalog
             .put(std::slice::from_ref(row))
             .unwrap();
     }

@@ -19,7 +19,7 @@ pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Notifier {
 fn notifier(authority: &TestAuthority, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
     let credentials = authority.credentials(&["node/n1"]);
     let limits = Limits::default();
-    let monitor = monitor_channel(node.replica(), monitor, &credentials, &limits).unwrap();
+    let monitor = monitor_channel(&node.replica, monitor, &credentials, &limits).unwrap();
     Notifier::new(node, "127.0.0.1:2".to_owned(), monitor, clock)
 }
 
@@ -82,7 +82,7 @@ async fn second_heartbeat_waits_for_first() {
     let said = &played.0;
     let second = async {
         said.arrived.acquire().await.unwrap().forget();
-        node.set_mode(Mode::ReadOnly).unwrap();
+        node.disks.set_node_mode(Mode::ReadOnly).unwrap();
         let mut second = pin!(notifier.notify());
         // Nothing may come of it before the first is answered, however long that takes: this is how long is looked.
         tokio::select! {

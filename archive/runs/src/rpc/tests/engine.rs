@@ -219,8 +219,15 @@ async fn damage_costs_its_own_file_and_is_filed() {
     }
     let target = |name: &str| {
         let name = FileName::new(name).unwrap();
-        let volume = fixture.node.find(&name).unwrap()[0].volume.clone();
-        fixture.node.layout(&volume).unwrap().target(&name)
+        let volume = fixture.node.files.find_copies(&name).unwrap()[0]
+            .volume
+            .clone();
+        fixture
+            .node
+            .disks
+            .find_layout(&volume)
+            .unwrap()
+            .target(&name)
     };
     let flip = |path: &std::path::Path, at: usize| {
         let mut bytes = std::fs::read(path).unwrap();
@@ -265,12 +272,20 @@ async fn damage_costs_its_own_file_and_is_filed() {
         }
     }
     for (name, is_damaged) in [("f1", false), ("f2", true), ("f3", true), ("f4", true)] {
-        let found = fixture.node.find(&FileName::new(name).unwrap()).unwrap();
+        let found = fixture
+            .node
+            .files
+            .find_copies(&FileName::new(name).unwrap())
+            .unwrap();
         let condition = &found[0].row.condition;
         let damaged = matches!(condition, Condition::Damaged { .. });
         assert_eq!(damaged, is_damaged, "{name}: {condition:?}");
     }
-    let gone = fixture.node.find(&FileName::new("f5").unwrap()).unwrap();
+    let gone = fixture
+        .node
+        .files
+        .find_copies(&FileName::new("f5").unwrap())
+        .unwrap();
     assert!(matches!(gone[0].row.condition, Condition::Missing { .. }));
     fixture.quiet().await;
     let counters = &fixture.counters;

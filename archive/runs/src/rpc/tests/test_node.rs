@@ -34,7 +34,7 @@ impl TestNode {
         let counters = JobInstruments::new(&Metrics::new()).unwrap();
         let node_jobs = NodeJobs::open(NodeJobsParts {
             node: Arc::clone(&node),
-            data: node.data().to_owned(),
+            data: node.data.clone(),
             settings: NodeBatchSettings::default(),
             clock: clock.clone(),
             tasks: tasks.clone(),
@@ -55,7 +55,7 @@ impl TestNode {
     pub(super) fn parts(&self) -> NodeJobsParts {
         NodeJobsParts {
             node: Arc::clone(&self.node),
-            data: self.node.data().to_owned(),
+            data: self.node.data.clone(),
             settings: NodeBatchSettings::default(),
             clock: self.clock.clone(),
             tasks: self.tasks.clone(),
@@ -70,12 +70,15 @@ impl TestNode {
 
     pub(super) fn set_mode(&self, volume: &str, mode: Mode) {
         let volume = VolumeId::new(volume).unwrap();
-        self.node.set_volume_mode(&volume, mode).unwrap();
+        self.node.disks.set_volume_mode(&volume, mode).unwrap();
     }
 
     pub(super) fn retire(&self, volume: &str) {
         let volume = VolumeId::new(volume).unwrap();
-        self.node.retire_volume(&volume, self.clock.now()).unwrap();
+        self.node
+            .disks
+            .retire_volume(&volume, self.clock.now())
+            .unwrap();
     }
 
     /// Stores a file.

@@ -23,12 +23,19 @@ fn draining_does_not_release_the_brake() {
     for file in ["a", "b", "c"] {
         machine.store(&node, file, b"x").unwrap();
     }
-    let aside = |file: &str| node.put_aside(&removal(file, id("v1"), root(b"x")), now());
+    let aside = |file: &str| {
+        node.attic
+            .put_copy_aside(&removal(file, id("v1"), root(b"x")), now())
+    };
     aside("a").unwrap();
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     assert!(is_refused_by("removals_per_hour", &aside("b")));
-    node.set_volume_mode(&id("v1"), Mode::ReadWrite).unwrap();
-    node.set_mode(Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::ReadWrite)
+        .unwrap();
+    node.disks.set_node_mode(Mode::Draining).unwrap();
     assert!(is_refused_by("removals_per_hour", &aside("b")));
     assert!(machine.target("b").file.try_exists().unwrap());
 }
@@ -42,13 +49,16 @@ fn moved_copies_have_their_own_hourly_budget() {
     for file in files {
         store_on(&machine, &node, "v1", file, b"x");
     }
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     for file in files {
         let entry = machine.store(&node, file, b"x").unwrap();
         assert_eq!(entry.volume, id("v2"));
     }
     let aside = |file: &str, volume: &str, bytes: &[u8]| {
-        node.put_aside(&removal(file, id(volume), root(bytes)), now())
+        node.attic
+            .put_copy_aside(&removal(file, id(volume), root(bytes)), now())
     };
     let other = aside("a", "v1", b"y");
     assert!(
@@ -81,16 +91,25 @@ fn moved_copy_counts_only_where_it_stays() {
     for file in ["a", "b"] {
         store_on(&machine, &node, "v1", file, b"x");
     }
-    node.set_volume_mode(&id("v1"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v1"), Mode::Draining)
+        .unwrap();
     for file in ["a", "b"] {
         machine.store(&node, file, b"x").unwrap();
     }
-    let aside = |file: &str| node.put_aside(&removal(file, id("v1"), root(b"x")), now());
+    let aside = |file: &str| {
+        node.attic
+            .put_copy_aside(&removal(file, id("v1"), root(b"x")), now())
+    };
     let kept = Layout::new(&machine.path("two")).target(&name("a"));
     std::fs::remove_file(&kept.file).unwrap();
     assert!(is_refused_by("removals_per_hour", &aside("a")));
-    node.set_volume_mode(&id("v2"), Mode::Draining).unwrap();
+    node.disks
+        .set_volume_mode(&id("v2"), Mode::Draining)
+        .unwrap();
     assert!(is_refused_by("removals_per_hour", &aside("b")));
-    node.set_volume_mode(&id("v2"), Mode::ReadOnly).unwrap();
+    node.disks
+        .set_volume_mode(&id("v2"), Mode::ReadOnly)
+        .unwrap();
     aside("b").unwrap();
 }

@@ -12,28 +12,29 @@
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 mod evidence;
-mod leftovers;
 mod method;
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::path::PathBuf;
 
-use archive_durable::{DiskError, Journal, RepairedCopy, Target, UncachedFile, exchange};
+use archive_durable::{
+    DiskError, Journal, RepairedCopy, Target, UncachedFile, directory, exchange,
+};
 use archive_model::{FileContent, GROUP_SIZE, Groups, MendOrder, groups};
 use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode, walk};
 use jiff::Timestamp;
 
+use super::NodeFiles;
+use super::verify::Progress;
 use crate::catalog::{Condition, Entry};
+use crate::claims::Hold;
 use crate::error::NodeError;
-use crate::hold::Hold;
 use crate::layout::{Layout, MendPaths, is_file};
-use crate::node::Node;
-use crate::verify::Progress;
+use crate::reconcile;
 use crate::work::Work;
 
 use self::evidence::Evidence;
-use self::leftovers::MendCleanup;
-pub(crate) use self::leftovers::finish_cut;
 use self::method::{BlockSource, MendMethod, MendedCopy};
 
 /// The number of bytes of the old copy that are read at a time.
@@ -53,7 +54,7 @@ pub struct MendReport {
 /// A mend under way. Dropping it leaves the copy as it was.
 #[derive(Debug)]
 pub struct Mend<'a> {
-    node: &'a Node,
+    files: &'a NodeFiles,
     order: MendOrder,
     entry: Entry,
     layout: Layout,
@@ -71,15 +72,17 @@ pub struct Mend<'a> {
     _hold: Hold,
 }
 
-impl Node {
+impl NodeFiles {
     /// Begins to mend a copy.
-    pub fn mend(&self, order: MendOrder, now: Timestamp) -> Result<Mend<'_>, NodeError> {
-        let found = self.copy(&order.name, order.volume.as_ref(), now)?;
-        let hold = self.hold(&order.name, Work::Mend)?;
-        let layout = self.layout(&found.volume)?;
-        self.finish_cut_mend(&found.volume, &layout, &order.name, now)?;
+    pub fn begin_mend(&self, order: MendOrder, now: Timestamp) -> Result<Mend<'_>, NodeError> {
+        let found = self.pick_copy(&order.name, order.volume.as_ref(), now)?;
+        let hold = self.locks.hold_file(&order.name, Work::Mend)?;
+        let layout = self.disks.find_layout(&found.volume)?;
+        self.disks
+            .reconciler(&found.volume, &layout, now)
+            .finish_cut_mend(&order.name)?;
         let row = self
-            .catalog()
+            .catalog
             .row(&found.name, &found.volume)?
             .ok_or_else(|| NodeError::NotFound(found.name.clone()))?;
         let entry = Entry { row, ..found };
@@ -124,9 +127,9 @@ impl Node {
         }
         let beside = MendPaths::new(&layout, &entry.name);
         let sweep = MendCleanup::new(&beside);
-        let way = MendMethod::choose(self, &entry, &layout, &order)?;
+        let way = MendMethod::choose(&self.disks, &entry, &layout, &order)?;
         Ok(Mend {
-            node: self,
+            files: self,
             old: UncachedFile::open(&target.file).ok(),
             evidence: Evidence::new(&beside),
             wanted: order
@@ -212,7 +215,7 @@ impl Mend<'_> {
         for (at, group) in (offset..).step_by(GROUP).zip(bytes.chunks(GROUP)) {
             self.evidence
                 .compare(self.old.as_ref(), at, group)
-                .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+                .map_err(|error| self.files.disks.blame_disk(&self.entry.volume, error))?;
         }
         self.put(&bytes, BlockSource::Sent)?;
         if let Some(range) = self.wanted.front_mut() {
@@ -238,12 +241,12 @@ impl Mend<'_> {
         self.keep_up_to(size, progress)?;
         self.evidence
             .surplus(self.old.as_ref(), size)
-            .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+            .map_err(|error| self.files.disks.blame_disk(&self.entry.volume, error))?;
         // The order matters: the hold is given back last.
         let Self {
             _hold,
             sweep,
-            node,
+            files,
             order,
             entry,
             layout,
@@ -256,7 +259,7 @@ impl Mend<'_> {
         drop(old);
         let made = way
             .finish(size, order.root)
-            .map_err(|error| node.blame(&entry.volume, error))?;
+            .map_err(|error| files.disks.blame_disk(&entry.volume, error))?;
         let Some(made) = made else {
             let why = "with these groups it would still be damaged; verify it again, and send all damaged groups".to_owned();
             let name = entry.name;
@@ -264,7 +267,7 @@ impl Mend<'_> {
         };
         let count = evidence.groups();
         let mut replacing = CopyExchange {
-            node,
+            files,
             order,
             entry,
             layout,
@@ -279,7 +282,7 @@ impl Mend<'_> {
         let mut entry = replacing.entry.clone();
         entry.row.verified = Some(now);
         entry.row.condition = Condition::Present;
-        node.catalog().put(std::slice::from_ref(&entry))?;
+        files.catalog.put(std::slice::from_ref(&entry))?;
         tracing::info!(file = %entry.name, volume = %entry.volume, groups = count, attic = attic.as_deref(), "mended");
         Ok(MendReport {
             entry,
@@ -316,7 +319,7 @@ impl Mend<'_> {
     fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), NodeError> {
         self.way
             .put(bytes, source)
-            .map_err(|error| self.node.blame(&self.entry.volume, error))?;
+            .map_err(|error| self.files.disks.blame_disk(&self.entry.volume, error))?;
         self.done += bytes.len() as u64;
         Ok(())
     }
@@ -332,7 +335,7 @@ impl Mend<'_> {
 
 /// The exchange of the old copy for a mended one that has all its bytes.
 struct CopyExchange<'a> {
-    node: &'a Node,
+    files: &'a NodeFiles,
     order: MendOrder,
     /// The copy as it was when the mend began.
     entry: Entry,
@@ -387,7 +390,7 @@ impl CopyExchange<'_> {
         let failed = self.read_back(progress)?;
         if failed.is_some() {
             // The groups are in. The next verification judges the whole file.
-            leftovers::note_applied(self.node, &self.entry, self.now)?;
+            reconcile::note_applied(&self.files.catalog, &self.entry, self.now)?;
         }
         journal.remove().map_err(|error| self.blame(error))?;
         failed.map_or(Ok(attic), Err)
@@ -424,14 +427,16 @@ impl CopyExchange<'_> {
 
     /// Puts the replaced groups into the attic. Returns the directory there, or `None` if no group differs.
     fn put_aside(&self, evidence: Evidence) -> Result<Option<String>, NodeError> {
-        self.node.still_there(&self.entry.volume, &self.layout)?;
+        self.files
+            .disks
+            .confirm_volume(&self.entry.volume, &self.layout)?;
         evidence
             .put_aside(&self.layout, &self.order, &self.entry, self.now)
             .map_err(|error| self.blame(error))
     }
 
     fn blame(&self, error: DiskError) -> NodeError {
-        self.node.blame(&self.entry.volume, error)
+        self.files.disks.blame_disk(&self.entry.volume, error)
     }
 
     /// Returns the error that the bytes read back are not those of the root.
@@ -439,6 +444,35 @@ impl CopyExchange<'_> {
         NodeError::ReadBack {
             name: self.entry.name.clone(),
             volume: self.entry.volume.clone(),
+        }
+    }
+}
+
+/// Removes the leftovers of a mend when it is dropped.
+#[derive(Debug)]
+struct MendCleanup {
+    paths: Vec<PathBuf>,
+}
+
+impl MendCleanup {
+    fn new(beside: &MendPaths) -> Self {
+        let mut paths = beside.leftovers().to_vec();
+        paths.push(beside.journal.clone());
+        Self { paths }
+    }
+
+    /// Leaves everything for the next start.
+    fn leave(&mut self) {
+        self.paths.clear();
+    }
+}
+
+impl Drop for MendCleanup {
+    fn drop(&mut self) {
+        for path in &self.paths {
+            if let Err(error) = directory::remove_name(path) {
+                tracing::warn!(%error, "leftovers of a mend were not removed; the next start does it");
+            }
         }
     }
 }

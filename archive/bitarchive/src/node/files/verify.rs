@@ -18,11 +18,11 @@ use archive_model::{FileContent, FileName, Groups, Root, VolumeId, groups};
 use archive_proof::{CopyBytes, OutboardState, ReadAt, walk};
 use jiff::Timestamp;
 
+use super::NodeFiles;
 use crate::catalog::{Condition, Entry, Row};
+use crate::claims::Hold;
 use crate::error::NodeError;
-use crate::hold::Hold;
 use crate::layout::{Layout, MendPaths, is_file};
-use crate::node::Node;
 use crate::reconcile;
 use crate::work::Work;
 
@@ -33,38 +33,38 @@ pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 /// The number of bytes of a file without a root that are hashed at a time.
 const BLOCK: usize = 1024 * 1024;
 
-impl Node {
+impl NodeFiles {
     /// Reads a copy and judges it. `volume` may be left out if the node has only one copy.
-    pub fn verify(
+    pub fn verify_copy(
         &self,
         name: &FileName,
         volume: Option<&VolumeId>,
         now: Timestamp,
         progress: Progress<'_>,
     ) -> Result<Entry, NodeError> {
-        let entry = self.copy(name, volume, now)?;
-        let hold = self.hold(&entry.name, Work::Verify)?;
+        let entry = self.pick_copy(name, volume, now)?;
+        let hold = self.locks.hold_file(&entry.name, Work::Verify)?;
         self.verify_held(&hold, &entry.volume, now, progress)
     }
 
     /// Finds the copy that is meant: one in the catalog, or one on a disk that was not seen yet.
-    pub(crate) fn copy(
+    pub(super) fn pick_copy(
         &self,
         name: &FileName,
         volume: Option<&VolumeId>,
         now: Timestamp,
     ) -> Result<Entry, NodeError> {
         let find = || -> Result<Vec<Entry>, NodeError> {
-            let mut found = self.catalog().find(name)?;
+            let mut found = self.catalog.find(name)?;
             found.retain(|entry| volume.is_none_or(|volume| entry.volume == *volume));
             Ok(found)
         };
         let mut found = find()?;
         // While it is received, its row is the upload's to write.
-        if found.is_empty() && self.receiving(name).is_none() {
-            for (id, layout) in self.volume_set().online() {
+        if found.is_empty() && self.locks.find_upload(name).is_none() {
+            for (id, layout) in self.disks.volumes.online() {
                 if volume.is_none_or(|volume| id == *volume) {
-                    self.look_at(&id, &layout, name, now)?;
+                    self.disks.reconcile_file(&id, &layout, name, now)?;
                 }
             }
             found = find()?;
@@ -78,7 +78,7 @@ impl Node {
 
     /// Returns the root of a copy just after it was verified: of an intact one as admitted, of a damaged one by reading
     /// it once more. Returns `None` if the copy is absent, or some of it cannot be read.
-    pub fn root_now(
+    pub fn read_root_now(
         &self,
         entry: &Entry,
         progress: Progress<'_>,
@@ -86,7 +86,7 @@ impl Node {
         match &entry.row.condition {
             Condition::Present | Condition::Unexpected { .. } => Ok(entry.row.root),
             Condition::Damaged { unreadable, .. } if unreadable.is_empty() => {
-                let target = self.layout(&entry.volume)?.target(&entry.name);
+                let target = self.disks.find_layout(&entry.volume)?.target(&entry.name);
                 let data = UncachedFile::open(&target.file)?;
                 Ok(hash(&entry.name, &data, progress)?.map(|(_, root)| root))
             }
@@ -103,9 +103,9 @@ impl Node {
         progress: Progress<'_>,
     ) -> Result<Entry, NodeError> {
         let name = hold.name();
-        let layout = self.layout(volume)?;
+        let layout = self.disks.find_layout(volume)?;
         let row = self
-            .catalog()
+            .catalog
             .row(name, volume)?
             .ok_or_else(|| NodeError::NotFound(name.clone()))?;
         let before = row.condition.clone();
@@ -116,7 +116,7 @@ impl Node {
             progress(bytes)
         };
         let judge = CopyCheck {
-            node: self,
+            files: self,
             layout: &layout,
             name,
             volume,
@@ -124,7 +124,7 @@ impl Node {
         };
         let row = judge.row(row, &mut yielding)?;
         // A disk that went away proves nothing about its files.
-        self.still_there(volume, &layout)?;
+        self.disks.confirm_volume(volume, &layout)?;
         let entry = Entry {
             name: name.clone(),
             volume: volume.clone(),
@@ -133,21 +133,11 @@ impl Node {
         if entry.row.condition != before {
             tracing::info!(file = %name, %volume, %before, now = %entry.row.condition, "verified: the condition of a copy has changed");
         }
-        self.catalog().put(std::slice::from_ref(&entry))?;
+        self.catalog.put(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {
-            self.suspect(&entry, now);
+            self.scrub_age.suspect(&entry, now);
         }
         Ok(entry)
-    }
-
-    /// Checks that a volume is online, and that the disk which is there now is still that volume.
-    pub fn still_there(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
-        self.layout(id)?;
-        let found = self.volume_set().confirm(id, layout);
-        found.map_err(|problem| NodeError::Offline {
-            volume: id.clone(),
-            problem,
-        })
     }
 }
 
@@ -178,7 +168,7 @@ fn hash(
 
 /// The parts that a verification compares.
 struct CopyCheck<'a> {
-    node: &'a Node,
+    files: &'a NodeFiles,
     layout: &'a Layout,
     name: &'a FileName,
     volume: &'a VolumeId,
@@ -189,7 +179,7 @@ impl CopyCheck<'_> {
     /// Makes the new row.
     fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
         let target = self.layout.target(self.name);
-        let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, self.node.trust())?;
+        let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, &self.files.trust)?;
         if let Ok((size, root, stored)) = sidecar {
             // The admission decides; the row is only what was known so far.
             row = Row {
@@ -316,7 +306,7 @@ impl CopyCheck<'_> {
                 tracing::warn!(file = %self.name, volume = %self.volume, "its outboard was not computed: the data changes while it is read");
             }
             Err(error) => {
-                let error = self.node.blame(self.volume, error);
+                let error = self.files.disks.blame_disk(self.volume, error);
                 tracing::warn!(file = %self.name, volume = %self.volume, %error, "its outboard was not computed again");
             }
         }

@@ -1,7 +1,7 @@
 //! The two methods of a mend: a second copy beside the old one, or a journal if there is no room for two.
 
 use archive_durable::{
-    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, directory,
+    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage,
 };
 use archive_model::{MendOrder, Root};
 use archive_proof::TreeBuilder;
@@ -9,7 +9,7 @@ use archive_proof::TreeBuilder;
 use crate::catalog::Entry;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths};
-use crate::node::Node;
+use crate::node::disks::NodeDisks;
 
 /// The source of bytes of the new copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,15 +47,15 @@ pub(super) enum MendedCopy {
 impl MendMethod {
     /// Chooses a second copy if the volume has room for it above the reserve, and a journal otherwise.
     pub(super) fn choose(
-        node: &Node,
+        disks: &NodeDisks,
         entry: &Entry,
         layout: &Layout,
         order: &MendOrder,
     ) -> Result<Self, NodeError> {
         let beside = MendPaths::new(layout, &entry.name);
-        let blame = |error| node.blame(&entry.volume, error);
+        let blame = |error| disks.blame_disk(&entry.volume, error);
         let size = entry.row.size;
-        if node.volume_set().room_on(layout)? >= size {
+        if disks.volumes.room_on(layout)? >= size {
             let stage = Stage::create(&beside.incoming, &beside.copy).map_err(blame)?;
             match stage.reserve(size) {
                 Ok(_) => return Ok(Self::Beside(Box::new(stage))),
@@ -118,12 +118,4 @@ impl MendMethod {
             }
         }
     }
-}
-
-/// Removes the leftovers of an earlier mend of the same file, before a new one begins.
-pub(super) fn clear(beside: &MendPaths) -> Result<(), DiskError> {
-    beside
-        .leftovers()
-        .iter()
-        .try_for_each(|path| directory::remove_name(path))
 }

@@ -12,7 +12,8 @@ use archive_durable::directory::{self, EntryKind};
 use archive_model::{FileName, VolumeId};
 use jiff::Timestamp;
 
-use super::Node;
+use super::NodeDisks;
+use super::missing::{as_missing, is_missing};
 use crate::catalog::{Condition, Entry};
 use crate::claims::verb;
 use crate::error::NodeError;
@@ -25,26 +26,32 @@ const ROWS: usize = 10_000;
 /// A callback that hears how many names and rows were just looked at, and may stop the work.
 pub(crate) type WalkProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
-impl Node {
+impl NodeDisks {
     /// Compares the names on every online volume with the catalog. Returns `None` if `progress` stopped it. A volume
     /// whose directories cannot be read is offline from then on.
-    pub(crate) fn walk(
+    pub(crate) fn walk_volumes(
         &self,
         now: Timestamp,
         progress: WalkProgress<'_>,
     ) -> Result<Option<()>, NodeError> {
-        for (id, layout) in self.volume_set().online() {
-            match self.walk_volume(&id, &layout, now, progress) {
+        for (id, layout) in self.volumes.online() {
+            let walk = VolumeWalk {
+                disks: self,
+                id: &id,
+                layout: &layout,
+                now,
+            };
+            match walk.compare_names(progress) {
                 Ok(Some(())) => {}
                 Ok(None) => return Ok(None),
                 Err(NodeError::Disk(error)) if !error.is_exhausted() => {
                     // A disk that went away is not a disk that fails: its label decides.
-                    if self.still_there(&id, &layout).is_ok() {
+                    if self.confirm_volume(&id, &layout).is_ok() {
                         tracing::warn!(volume = %id, %error, "its directories cannot be read");
-                        self.volume_set().cannot_look(&id, &error);
-                        drop(self.blame(&id, error));
+                        self.volumes.cannot_look(&id, &error);
+                        drop(self.blame_disk(&id, error));
                     }
-                    self.refresh(now)?;
+                    self.refresh_volumes(now)?;
                 }
                 Err(other) => return Err(other),
             }
@@ -52,22 +59,41 @@ impl Node {
         Ok(Some(()))
     }
 
-    fn walk_volume(
-        &self,
-        id: &VolumeId,
-        layout: &Layout,
-        now: Timestamp,
-        progress: WalkProgress<'_>,
-    ) -> Result<Option<()>, NodeError> {
+    /// Corrects the rows of a file that are wrong about whether it is on a disk.
+    pub(crate) fn look_up_file(&self, name: &FileName, now: Timestamp) -> Result<(), NodeError> {
+        for (id, layout) in self.volumes.online() {
+            let walk = VolumeWalk {
+                disks: self,
+                id: &id,
+                layout: &layout,
+                now,
+            };
+            walk.look_up(name)?;
+        }
+        Ok(())
+    }
+}
+
+/// The walk over one volume.
+struct VolumeWalk<'a> {
+    disks: &'a NodeDisks,
+    id: &'a VolumeId,
+    layout: &'a Layout,
+    now: Timestamp,
+}
+
+impl VolumeWalk<'_> {
+    /// Compares all names. Returns `None` if `progress` stopped it.
+    fn compare_names(&self, progress: WalkProgress<'_>) -> Result<Option<()>, NodeError> {
         // Eight bytes for each name, because the names would not fit into memory.
         let mut on_disk = Vec::new();
         for dir in FileDirectory::all() {
             let before = on_disk.len();
-            for called in directory::names(&layout.files(dir))? {
+            for called in directory::names(&self.layout.files(dir))? {
                 if let Some(name) = dir.file(&called) {
                     on_disk.push(fingerprint(&name));
                 } else if let Some(name) = dir.stray(&called)
-                    && self.move_home(id, layout, dir, &called, &name)?
+                    && self.move_home(dir, &called, &name)?
                 {
                     on_disk.push(fingerprint(&name));
                 }
@@ -80,12 +106,12 @@ impl Node {
         let is_on_disk = |name: &FileName| on_disk.binary_search(&fingerprint(name)).is_ok();
         let mut known = Vec::with_capacity(on_disk.len());
         let mut doubtful = Vec::new();
-        for (count, entry) in self.catalog().list(None)?.enumerate() {
+        for (count, entry) in self.disks.catalog.list(None)?.enumerate() {
             if count % ROWS == ROWS - 1 && progress(ROWS as u64).is_break() {
                 return Ok(None);
             }
             let entry = entry?;
-            if entry.volume != *id || super::answered::is_missing(&entry) {
+            if entry.volume != *self.id || is_missing(&entry) {
                 continue;
             }
             known.push(fingerprint(&entry.name));
@@ -99,13 +125,13 @@ impl Node {
             .any(|name| known.binary_search(name).is_err())
         {
             for dir in FileDirectory::all() {
-                let mut names = names(layout, dir)?;
+                let mut names = names(self.layout, dir)?;
                 names.retain(|name| known.binary_search(&fingerprint(name)).is_err());
                 doubtful.append(&mut names);
             }
         }
         for name in doubtful {
-            self.look_up_on(id, layout, &name, now)?;
+            self.look_up(&name)?;
             if progress(1).is_break() {
                 return Ok(None);
             }
@@ -116,87 +142,67 @@ impl Node {
     /// Moves a file that lies in the wrong directory to its place, unless somebody works on the file of that name.
     fn move_home(
         &self,
-        id: &VolumeId,
-        layout: &Layout,
         dir: FileDirectory,
         called: &OsStr,
         name: &FileName,
     ) -> Result<bool, NodeError> {
-        let Ok(_claim) = self.claim(name, &verb("look", name)?) else {
+        let Ok(_claim) = self.disks.locks.claim_name(name, &verb("look", name)?) else {
             return Ok(false);
         };
-        self.still_there(id, layout)?;
-        match reconcile::move_one_home(id, layout, dir, called, name) {
+        self.disks.confirm_volume(self.id, self.layout)?;
+        match reconcile::move_one_home(self.id, self.layout, dir, called, name) {
             Ok(is_home) => Ok(is_home),
             Err(error) => {
-                let error = self.blame(id, error);
-                tracing::warn!(volume = %id, file = %name, %error, "it lies in the wrong directory, and cannot be moved");
+                let error = self.disks.blame_disk(self.id, error);
+                tracing::warn!(volume = %self.id, file = %name, %error, "it lies in the wrong directory, and cannot be moved");
                 Ok(false)
             }
         }
     }
 
-    /// Returns the copies of a file on this node, as the disks confirm them.
-    pub(crate) fn find_on_disk(
-        &self,
-        name: &FileName,
-        now: Timestamp,
-    ) -> Result<Vec<Entry>, NodeError> {
-        for (id, layout) in self.volume_set().online() {
-            self.look_up_on(&id, &layout, name, now)?;
-        }
-        self.find(name)
-    }
-
-    /// Corrects the row of one file on one volume if it is wrong about whether the file is there.
-    fn look_up_on(
-        &self,
-        id: &VolumeId,
-        layout: &Layout,
-        name: &FileName,
-        now: Timestamp,
-    ) -> Result<(), NodeError> {
-        if self.bears_out(id, layout, name)? {
+    /// Corrects the row of one file if it is wrong about whether the file is there.
+    fn look_up(&self, name: &FileName) -> Result<(), NodeError> {
+        let Self {
+            disks,
+            id,
+            layout,
+            now,
+        } = *self;
+        if self.bears_out(name)? {
             return Ok(());
         }
         // The upload, move or mend that has the file updates its row.
-        let Ok(_claim) = self.claim(name, &verb("look", name)?) else {
+        let Ok(_claim) = disks.locks.claim_name(name, &verb("look", name)?) else {
             return Ok(());
         };
-        if self.bears_out(id, layout, name)? || self.still_there(id, layout).is_err() {
+        if self.bears_out(name)? || disks.confirm_volume(id, layout).is_err() {
             return Ok(());
         }
-        let known = self.catalog().row(name, id)?;
+        let known = disks.catalog.row(name, id)?;
         if let Some(row) = known.filter(|row| !matches!(row.condition, Condition::Missing { .. })) {
             tracing::warn!(file = %name, volume = %id, "it is no longer on the disk");
-            let mut missing = Entry {
+            let entry = Entry {
                 name: name.clone(),
                 volume: id.clone(),
                 row,
             };
-            missing.row.condition = Condition::Missing { since: now };
-            self.catalog().put(&[missing])?;
+            disks.catalog.put(&[as_missing(entry, now)])?;
         } else {
-            self.look_at(id, layout, name, now)?;
+            disks.reconcile_file(id, layout, name, now)?;
         }
         Ok(())
     }
 
     /// Returns whether the disk confirms the catalog. A name that cannot be looked at counts as confirmed.
-    fn bears_out(
-        &self,
-        id: &VolumeId,
-        layout: &Layout,
-        name: &FileName,
-    ) -> Result<bool, NodeError> {
-        let is_there = match directory::kind(&layout.target(name).file) {
+    fn bears_out(&self, name: &FileName) -> Result<bool, NodeError> {
+        let is_there = match directory::kind(&self.layout.target(name).file) {
             Ok(found) => matches!(found, Some(EntryKind::File { .. })),
             Err(error) => {
-                tracing::warn!(file = %name, volume = %id, %error, "cannot be looked at");
+                tracing::warn!(file = %name, volume = %self.id, %error, "cannot be looked at");
                 return Ok(true);
             }
         };
-        let row = self.catalog().row(name, id)?;
+        let row = self.disks.catalog.row(name, self.id)?;
         let is_known = row.is_some_and(|row| !matches!(row.condition, Condition::Missing { .. }));
         Ok(is_there == is_known)
     }

@@ -1,37 +1,47 @@
-//! The purge of items of the attic: only old ones, only a limited number an hour, and never without a trace.
+//! What leaves the attic for good: items that people purge, and the evidence of repairs after its time.
 //!
-//! A whole file is destroyed only by the BLAKE3 checksum of its bytes, as read from the disk now: a person who destroys
-//! it names its content, not only its place. No error reveals the checksum that it has.
+//! Only old items are purged, only a limited number an hour, and never without a trace. A whole file is destroyed only by
+//! the BLAKE3 checksum of its bytes, as read from the disk now: a person who destroys it names its content, not only its
+//! place. No error reveals the checksum that it has.
+//!
+//! Evidence is the groups that a repair has replaced. Only items whose reason can be read and says *groups* are removed
+//! by their time. Whole files, leftovers, and odd or damaged items are for people to purge.
 //!
 //! # Errors
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use archive_daemon::{Clock, Step, Worker, WorkerError};
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, UncachedFile};
-use archive_model::{Root, later};
-use jiff::Timestamp;
+use archive_model::{Root, VolumeId, later};
+use jiff::{SignedDuration, Timestamp};
+use tokio::task::spawn_blocking;
 
-use super::item::{self, ItemReference};
-use super::{Kind, REASON_NAME, kept_name};
+use super::NodeAttic;
+use crate::attic::{self, AtticId, ItemReference, Kind, REASON_NAME, kept_name};
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::Node;
 
-impl Node {
+/// The time between two looks for old evidence.
+const EVERY: Duration = Duration::from_hours(1);
+
+impl NodeAttic {
     /// Destroys one item and returns its number of bytes. An item younger than `attic.min_age` is refused, and so is a
     /// whole file whose bytes do not have the root that is named. The remains after a crash are an item with a reason,
     /// and can be purged again.
-    pub fn purge(&self, item: &ItemReference, now: Timestamp) -> Result<u64, NodeError> {
+    pub fn purge_item(&self, item: &ItemReference, now: Timestamp) -> Result<u64, NodeError> {
         let ItemReference {
             volume,
             id,
             checksum,
             cause,
         } = item;
-        let layout = self.layout(volume)?;
+        let layout = self.disks.find_layout(volume)?;
         let place = layout.attic().join(id.as_str());
         let refused = |why: &str| NodeError::Attic {
             volume: volume.clone(),
@@ -51,8 +61,8 @@ impl Node {
             }
             Ok(_) => {}
         }
-        let min_age = self.attic_settings().min_age.duration();
-        let until = later(item::latest(&place), min_age);
+        let min_age = self.settings.min_age.duration();
+        let until = later(attic::latest(&place), min_age);
         if now < until {
             tracing::error!(%volume, item = %id, who = cause.who, "a purge was refused: the item is too young");
             return Err(NodeError::TooYoung {
@@ -61,7 +71,7 @@ impl Node {
                 until,
             });
         }
-        let _moving = self.moving();
+        let _moving = self.moves.lock_moves();
         let refuse_odd = || refused("it holds a directory; look at it on the disk");
         if directory::list(&place)?.iter().any(is_directory) {
             return Err(refuse_odd());
@@ -70,16 +80,63 @@ impl Node {
             tracing::error!(%volume, item = %id, who = cause.who, why, "a purge was refused");
             return Err(refused(why));
         }
-        let bytes = item::size(&place)?;
-        let name = item::read_reason(&place).ok().map(|reason| reason.name);
+        let bytes = attic::size(&place)?;
+        let name = attic::read_reason(&place).ok().map(|reason| reason.name);
         let name = name.as_ref().map(tracing::field::display);
-        self.brake().count(now)?;
+        self.brake.count(now)?;
         tracing::warn!(%volume, item = %id, file = name, bytes, who = cause.who, why = cause.why, "purged");
-        if destroy(&place).map_err(|error| self.blame(volume, error))? {
+        if destroy(&place).map_err(|error| self.disks.blame_disk(volume, error))? {
             Ok(bytes)
         } else {
             Err(refuse_odd())
         }
+    }
+
+    /// Removes the groups that repairs have replaced longer ago than `attic.evidence` (and `attic.min_age`). Returns
+    /// the number of items. A volume that fails keeps no other from its turn.
+    pub fn end_evidence(&self, now: Timestamp) -> u64 {
+        let mut ended = 0;
+        for (volume, layout) in self.disks.volumes.online() {
+            match self.end_evidence_on(&volume, &layout, now, &mut ended) {
+                Ok(()) => {}
+                Err(error) => tracing::warn!(%volume, %error, "old evidence was not removed"),
+            }
+        }
+        ended
+    }
+
+    fn end_evidence_on(
+        &self,
+        volume: &VolumeId,
+        layout: &Layout,
+        now: Timestamp,
+        ended: &mut u64,
+    ) -> Result<(), NodeError> {
+        let settings = &self.settings;
+        let kept = settings.evidence.max(settings.min_age).duration();
+        let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
+        let blame = |error| self.disks.blame_disk(volume, error);
+        for listed in attic::list(layout, volume).map_err(blame)? {
+            let Some(id) = listed.name.to_str().and_then(|id| AtticId::new(id).ok()) else {
+                continue;
+            };
+            let place = layout.attic().join(id.as_str());
+            let Ok(reason) = attic::read_reason(&place) else {
+                continue;
+            };
+            let until = attic::latest(&place).checked_add(kept);
+            let is_over = until.is_ok_and(|until| until <= now);
+            if reason.kind != Kind::Groups || !is_over {
+                continue;
+            }
+            let _moving = self.moves.lock_moves();
+            self.disks.confirm_volume(volume, layout)?;
+            if destroy(&place).map_err(blame)? {
+                *ended += 1;
+                tracing::info!(%volume, item = %id, file = %reason.name, "old evidence was removed");
+            }
+        }
+        Ok(())
     }
 }
 
@@ -90,7 +147,7 @@ fn named_by(
     layout: &Layout,
     place: &Path,
 ) -> Result<Result<(), &'static str>, DiskError> {
-    let files = match item::read_reason(place) {
+    let files = match attic::read_reason(place) {
         Ok(reason) if reason.kind == Kind::File => {
             let file = layout.target(&reason.name).file;
             let file = place.join(kept_name(file.file_name().unwrap_or_default()));
@@ -131,7 +188,7 @@ fn rest(place: &Path) -> Result<Vec<PathBuf>, DiskError> {
 
 /// Removes an item, its reason last, so that the remains after a crash still say what they are. Returns `false`, and
 /// removes nothing, if the item holds a directory.
-pub(super) fn destroy(place: &Path) -> Result<bool, DiskError> {
+fn destroy(place: &Path) -> Result<bool, DiskError> {
     let entries = directory::list(place)?;
     if entries.iter().any(is_directory) {
         return Ok(false);
@@ -148,4 +205,21 @@ pub(super) fn destroy(place: &Path) -> Result<bool, DiskError> {
 
 fn is_directory(entry: &directory::Entry) -> bool {
     entry.kind == EntryKind::Directory
+}
+
+/// The worker that removes old evidence every hour.
+pub(crate) struct EvidenceWorker {
+    pub(crate) attic: Arc<NodeAttic>,
+    pub(crate) clock: Clock,
+}
+
+impl Worker for EvidenceWorker {
+    const NAME: &'static str = "evidence";
+
+    async fn step(&mut self) -> Result<Step, WorkerError> {
+        let attic = Arc::clone(&self.attic);
+        let now = self.clock.now();
+        spawn_blocking(move || attic.end_evidence(now)).await?;
+        Ok(Step::Idle(EVERY))
+    }
 }

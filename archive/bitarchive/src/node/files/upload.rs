@@ -1,35 +1,40 @@
 //! A file on its way into this node: the write path, in its order.
 //!
-//! The file is received beside its destination and hashed on the way, compared with the signed admission, synced with
-//! its sidecar and outboard, read back past the page cache, and given its final name: from then on it is stored. Only
-//! then come the row of the catalog, the answer, and the line of the manifest.
+//! The file goes to the volume on which an earlier stream of it was cut, else to the one with most room. It is received
+//! beside its destination and hashed on the way, compared with the signed admission, synced with its sidecar and
+//! outboard, read back past the page cache, and given its final name: from then on it is stored. Only then come the row
+//! of the catalog, the answer, and the line of the manifest.
 //!
 //! # Errors
 //!
 //! Every public function fails with a [`NodeError`], whose variants say what the caller does next.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
 
 use archive_durable::{
-    DiskError, OutboardRecord, PublishError, Reservation, Sidecar, SidecarError, Stage,
+    DiskError, OutboardRecord, PublishError, Reservation, Sidecar, SidecarError, Stage, directory,
 };
 use archive_model::{FileContent, FileName, GROUP_SIZE, Root, UploadId, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
+use super::{NodeFiles, SecondCopy};
 use crate::admitted;
+use crate::attic::put_leftovers_aside;
 use crate::catalog::{Entry, Row};
 use crate::claims::Claim;
 use crate::error::NodeError;
-use crate::layout::Layout;
-use crate::node::{Node, SecondCopy};
+use crate::layout::{Layout, is_mend_name};
+use crate::node::disks::NodeDisks;
+use crate::volumes::Volumes;
 
 /// An upload in progress. Dropping it leaves the received bytes, to be resumed or reaped, and gives back the room that
 /// was reserved for the rest.
 #[derive(Debug)]
 pub struct Upload<'a> {
-    node: &'a Node,
+    files: &'a NodeFiles,
     claim: Claim,
     id: UploadId,
     volume: VolumeId,
@@ -41,7 +46,7 @@ pub struct Upload<'a> {
 /// The room that is reserved for an upload. The part that its bytes did not take is given back when this is dropped.
 #[derive(Debug)]
 struct UploadReservation<'a> {
-    node: &'a Node,
+    disks: &'a NodeDisks,
     volume: VolumeId,
     reserved: Option<Reservation>,
 }
@@ -56,16 +61,80 @@ impl UploadReservation<'_> {
 impl Drop for UploadReservation<'_> {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.reserved.take().map(Reservation::give_back) {
-            let error = self.node.blame(&self.volume, error);
+            let error = self.disks.blame_disk(&self.volume, error);
             tracing::warn!(volume = %self.volume, %error, "the room reserved for an upload is given back at the next start");
         }
     }
 }
 
-impl Node {
+impl NodeFiles {
+    /// Begins to receive a file, or resumes where an earlier stream of the same upload was cut.
+    pub fn begin_upload(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, EarlierUpload::Resume(None))
+    }
+
+    /// Begins as [`NodeFiles::begin_upload`] does, for a sender that can resume at one of `points` only, ascending.
+    pub fn begin_upload_at(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        points: &[u64],
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, EarlierUpload::Resume(Some(points)))
+    }
+
+    /// Begins to receive a file from its first byte, and forgets what an earlier stream of the same upload left.
+    pub fn begin_upload_anew(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+    ) -> Result<Upload<'_>, NodeError> {
+        self.receive(upload, name, size, EarlierUpload::Forget)
+    }
+
+    fn receive(
+        &self,
+        upload: &UploadId,
+        name: &FileName,
+        size: u64,
+        earlier: EarlierUpload<'_>,
+    ) -> Result<Upload<'_>, NodeError> {
+        self.disks.refuse_unless_open()?;
+        let claim = self.locks.claim_name(name, upload)?;
+        self.refuse_taken(name, Some(SecondCopy::Any))?;
+        if let Some((volume, layout)) = find_cut_upload(&self.disks.volumes, upload) {
+            if let EarlierUpload::Resume(points) = earlier {
+                if has_room_for_rest(&self.disks.volumes, upload, &layout, size)? {
+                    return self.open_upload(claim, volume, layout, size, points);
+                }
+                // The upload begins again on another volume, if one has room for all of it.
+                self.disks
+                    .volumes
+                    .choose(size)?
+                    .ok_or(NodeError::NoSpace(size))?;
+            }
+            Stage::forget(&layout.incoming(), upload.as_str())
+                .map_err(|error| self.disks.blame_disk(&volume, error))?;
+        }
+        let _alone = self.placing.lock();
+        let (volume, layout) = self
+            .disks
+            .volumes
+            .choose(size)?
+            .ok_or(NodeError::NoSpace(size))?;
+        self.open_upload(claim, volume, layout, size, None)
+    }
+
     /// Begins to receive a file of `size` bytes, or resumes at the last of `points` that an earlier stream has reached;
     /// without points, wherever it ended.
-    pub(crate) fn open_upload(
+    fn open_upload(
         &self,
         claim: Claim,
         volume: VolumeId,
@@ -88,22 +157,22 @@ impl Node {
             Err(error) if error.is_taken() => Stage::begin_anew(&incoming, id.as_str()),
             other => other,
         };
-        let stage = stage.map_err(|error| self.blame(&volume, error))?;
-        if let Err(error) = stage.reserve(size.min(self.volume_set().room_on(&layout)?)) {
-            let error = self.blame(&volume, error);
+        let stage = stage.map_err(|error| self.disks.blame_disk(&volume, error))?;
+        if let Err(error) = stage.reserve(size.min(self.disks.volumes.room_on(&layout)?)) {
+            let error = self.disks.blame_disk(&volume, error);
             stage.discard()?;
             return Err(error);
         }
         let reserved = stage
             .reservation()
-            .map_err(|error| self.blame(&volume, error))?;
+            .map_err(|error| self.disks.blame_disk(&volume, error))?;
         Ok(Upload {
             room: UploadReservation {
-                node: self,
+                disks: &self.disks,
                 volume: volume.clone(),
                 reserved: Some(reserved),
             },
-            node: self,
+            files: self,
             claim,
             id,
             volume,
@@ -113,14 +182,14 @@ impl Node {
     }
 
     /// Returns the error that a name is taken, with the root of the file that has it.
-    fn taken(
+    fn name_taken(
         &self,
         volume: &VolumeId,
         layout: &Layout,
         name: &FileName,
         now: Timestamp,
     ) -> NodeError {
-        match self.look_at(volume, layout, name, now) {
+        match self.disks.reconcile_file(volume, layout, name, now) {
             Ok(root) => NodeError::Taken {
                 name: name.clone(),
                 volume: volume.clone(),
@@ -128,6 +197,25 @@ impl Node {
             },
             Err(error) => error,
         }
+    }
+
+    /// Removes the bytes of uploads that nobody has touched since `before` (seconds since 1970). Returns their number.
+    pub fn reap_uploads(&self, before: i64) -> Result<u64, NodeError> {
+        let mut reaped = 0;
+        let receiving = self.locks.list_uploads();
+        for (_, layout) in self.disks.volumes.online() {
+            for (last, kind) in directory::look(&layout.incoming())? {
+                let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
+                let name = last.to_string_lossy();
+                let upload = name.split('.').next().unwrap_or_default();
+                let is_old = is_old && !is_mend_name(&name);
+                if is_old && !receiving.iter().any(|active| active.as_str() == upload) {
+                    directory::remove_name(&layout.incoming().join(&last))?;
+                    reaped += 1;
+                }
+            }
+        }
+        Ok(reaped)
     }
 }
 
@@ -156,7 +244,7 @@ impl Upload<'_> {
     pub fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
         self.stage
             .write_all(bytes)
-            .map_err(|error| self.node.blame(&self.volume, error))
+            .map_err(|error| self.files.disks.blame_disk(&self.volume, error))
     }
 
     /// Forgets the bytes beyond `length`, cut to whole groups.
@@ -164,7 +252,7 @@ impl Upload<'_> {
         let stage = self
             .stage
             .keep(length)
-            .map_err(|error| self.node.blame(&self.volume, error))?;
+            .map_err(|error| self.files.disks.blame_disk(&self.volume, error))?;
         Ok(Self { stage, ..self })
     }
 
@@ -172,7 +260,7 @@ impl Upload<'_> {
     pub fn sync(&self) -> Result<u64, NodeError> {
         self.stage
             .sync()
-            .map_err(|error| self.node.blame(&self.volume, error))?;
+            .map_err(|error| self.files.disks.blame_disk(&self.volume, error))?;
         Ok(self.stage.length() - self.stage.length() % GROUP_SIZE)
     }
 
@@ -180,14 +268,14 @@ impl Upload<'_> {
     pub fn discard(self) -> Result<(), NodeError> {
         self.stage
             .discard()
-            .map_err(|error| self.node.blame(&self.volume, error))
+            .map_err(|error| self.files.disks.blame_disk(&self.volume, error))
     }
 
     /// Compares the bytes with the admission, makes them durable, reads them back and gives them their final name. On
     /// return, the file is stored. If `commit` fails before the name was given, nothing bears the name.
     pub fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
         let Self {
-            node,
+            files,
             claim,
             id,
             volume,
@@ -196,8 +284,8 @@ impl Upload<'_> {
             room,
         } = self;
         let name = claim.name.clone();
-        let blame = |error: DiskError| node.blame(&volume, error);
-        let admitted = match admitted::verify(admission, node.trust(), &name) {
+        let blame = |error: DiskError| files.disks.blame_disk(&volume, error);
+        let admitted = match admitted::verify(admission, &files.trust, &name) {
             Ok(admitted) => admitted,
             Err(refused) => {
                 stage.discard().map_err(blame)?;
@@ -213,43 +301,76 @@ impl Upload<'_> {
             return Err(differs);
         }
         // Volumes may have been set to drain, or back, while the bytes came.
-        if let Err(taken) = node.refuse_taken(&name, Some(SecondCopy::Of(admitted.root))) {
+        if let Err(taken) = files.refuse_taken(&name, Some(SecondCopy::Of(admitted.root))) {
             received.discard().map_err(blame)?;
             return Err(taken);
         }
         let text = sidecar_text(&name, &volume, admission, received.outboard(), now)?;
         // The disk may have failed, or been exchanged, while the bytes came.
-        node.layout(&volume)?;
+        files.disks.find_layout(&volume)?;
         let verified =
             received
                 .seal(&text)
                 .map_err(blame)?
                 .verify()
                 .map_err(|error| match error {
-                    Some(error) => node.blame(&volume, error),
+                    Some(error) => files.disks.blame_disk(&volume, error),
                     None => NodeError::ReadBack {
                         name: name.clone(),
                         volume: volume.clone(),
                     },
                 })?;
-        node.layout(&volume)?;
+        files.disks.find_layout(&volume)?;
         room.fill();
-        node.put_leftovers_aside(&layout, id.as_str(), &name, now)
-            .map_err(blame)?;
+        put_leftovers_aside(&layout, id.as_str(), &name, &files.node, now).map_err(blame)?;
         verified
             .publish(&layout.target(&name))
             .map_err(|error| match error {
                 // Perhaps an earlier attempt failed after the name was given: the caller compares the root.
-                PublishError::Taken(_) => node.taken(&volume, &layout, &name, now),
-                PublishError::Disk(error) => node.blame(&volume, error),
+                PublishError::Taken(_) => files.name_taken(&volume, &layout, &name, now),
+                PublishError::Disk(error) => files.disks.blame_disk(&volume, error),
             })?;
         let row = Row::intact(admitted.size, admitted.root, now, now);
         let entry = Entry { name, volume, row };
-        node.catalog().put(std::slice::from_ref(&entry))?;
-        node.after_store(&entry, now)?;
-        node.enlist(&entry.volume, &layout, &entry.name, admitted.root);
+        files.catalog.put(std::slice::from_ref(&entry))?;
+        files.disks.note_stored(&entry, now)?;
+        files
+            .disks
+            .add_to_manifest(&entry.volume, &layout, &entry.name, admitted.root);
         Ok(entry)
     }
+}
+
+/// The treatment of the bytes that an earlier stream of an upload left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EarlierUpload<'a> {
+    /// The bytes are kept, up to one of these points if any are named.
+    Resume(Option<&'a [u64]>),
+    Forget,
+}
+
+/// Finds the volume on which an earlier stream of an upload was cut.
+fn find_cut_upload(volumes: &Volumes, upload: &UploadId) -> Option<(VolumeId, Layout)> {
+    volumes.writable().into_iter().find(|(_, layout)| {
+        matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
+    })
+}
+
+/// Returns whether an upload that was cut has room to end where it began: its reservation was given back.
+fn has_room_for_rest(
+    volumes: &Volumes,
+    upload: &UploadId,
+    layout: &Layout,
+    size: u64,
+) -> Result<bool, NodeError> {
+    let path = layout.upload(upload);
+    let found = path
+        .symlink_metadata()
+        .map_err(|error| DiskError::new("lstat", &path, error))?;
+    // A crash leaves the reservation.
+    let held = found.len().max(found.blocks().saturating_mul(512));
+    let rest = size.saturating_sub(held);
+    Ok(volumes.room_on(layout)? >= rest)
 }
 
 /// Returns the largest of `points` that is at most `length`, or 0.
@@ -259,7 +380,7 @@ fn last_point(points: &[u64], length: u64) -> u64 {
 }
 
 /// Returns the text of the sidecar of a file that is stored now.
-pub(crate) fn sidecar_text(
+pub(super) fn sidecar_text(
     name: &FileName,
     volume: &VolumeId,
     admission: &Envelope,

@@ -2,7 +2,7 @@
 //! admission of its bytes.
 //!
 //! Nobody admitted files of the first kind, so a node never decides about them. It hashes them in the background, so
-//! that the repository can decide: their rows know their roots. [`Node::adopt`] then makes such a file one like any
+//! that the repository can decide: their rows know their roots. [`NodeFiles::adopt_file`] then makes such a file one like any
 //! other. The second kind is damage, until people decide that its bytes are what the name means from then on; its old
 //! sidecar goes to the attic.
 //!
@@ -12,7 +12,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use archive_daemon::{Period, Step, Worker, WorkerError};
 use archive_durable::{DiskError, PublishError, Sidecar, Survey, UncachedFile, directory};
@@ -21,14 +20,15 @@ use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
 
+use super::NodeFiles;
+use super::upload::sidecar_text;
+use crate::admitted;
 use crate::attic::{self, Reason};
 use crate::catalog::{Condition, Entry, Row};
 use crate::claims::verb;
 use crate::error::NodeError;
 use crate::layout::Layout;
-use crate::node::Node;
 use crate::reconcile;
-use crate::upload::sidecar_text;
 
 /// The number of rows that are looked at in one step.
 const ROWS: usize = 10_000;
@@ -36,23 +36,27 @@ const ROWS: usize = 10_000;
 /// The number of bytes after which a step begins no further file.
 const BYTES: u64 = 1024 * 1024 * 1024;
 
-impl Node {
+impl NodeFiles {
     /// Gives a file its admission, if its bytes on the medium are what the admission says. The file is unexpected, or
     /// has other bytes than its own sidecar admits.
-    pub fn adopt(
+    pub fn adopt_file(
         &self,
         name: &FileName,
         volume: &VolumeId,
         admission: &Envelope,
         now: Timestamp,
     ) -> Result<Entry, NodeError> {
-        let admitted = self.admission_of(name, admission)?;
+        let admitted = admitted::verify(admission, &self.trust, name)?;
+        if admitted.name != *name {
+            let admitted = admitted.name.to_string();
+            return Err(mismatch(name, "name", admitted, name.to_string()));
+        }
         let id = verb("adopt", name)?;
-        let claim = self.claim(name, &id)?;
-        let layout = self.layout(volume)?;
-        self.look_at(volume, &layout, name, now)?;
+        let claim = self.locks.claim_name(name, &id)?;
+        let layout = self.disks.find_layout(volume)?;
+        self.disks.reconcile_file(volume, &layout, name, now)?;
         let row = self
-            .catalog()
+            .catalog
             .row(name, volume)?
             .ok_or_else(|| NodeError::NotFound(name.clone()))?;
         let entry = Entry {
@@ -66,7 +70,7 @@ impl Node {
             PriorAdmission::Other => true,
         };
         let adoption = Adoption {
-            node: self,
+            files: self,
             entry,
             layout,
             admitted,
@@ -80,43 +84,10 @@ impl Node {
         Ok(entry)
     }
 
-    /// Returns what an admission says, if it is one of this archive for a file of this name.
-    fn admission_of(&self, name: &FileName, admission: &Envelope) -> Result<Admission, NodeError> {
-        let admitted =
-            Admission::verify(admission, self.trust()).map_err(|error| NodeError::Admission {
-                name: name.clone(),
-                why: error.to_string(),
-            })?;
-        if admitted.name != *name {
-            let admitted = admitted.name.to_string();
-            let received = name.to_string();
-            return Err(mismatch(name, "name", admitted, received));
-        }
-        Ok(admitted)
-    }
-
     /// Returns the admission in the sidecar of a copy, or `None` if it cannot be read.
-    pub fn admission(&self, entry: &Entry) -> Option<String> {
-        let layout = self.layout(&entry.volume).ok()?;
+    pub fn read_admission(&self, entry: &Entry) -> Option<String> {
+        let layout = self.disks.find_layout(&entry.volume).ok()?;
         admission_in(&layout.target(&entry.name).sidecar, &entry.name)
-    }
-
-    /// Puts what lies in the place of the sidecar, and cannot be believed, into the attic.
-    fn put_beside_aside(
-        &self,
-        layout: &Layout,
-        name: &FileName,
-        now: Timestamp,
-        why: &str,
-    ) -> Result<(), DiskError> {
-        let target = layout.target(name);
-        let beside = [target.sidecar.as_path(), target.outboard.as_path()];
-        let is_absent = |path: &&Path| matches!(directory::kind(path), Ok(None));
-        if beside.iter().all(is_absent) {
-            return Ok(());
-        }
-        let reason = Reason::of_leftover(name, now, self.id(), why);
-        attic::put_aside(layout, "adopt", &reason, &beside).map(|_| ())
     }
 
     fn put_row(&self, name: &FileName, volume: &VolumeId, row: Row) -> Result<Entry, NodeError> {
@@ -125,23 +96,26 @@ impl Node {
             volume: volume.clone(),
             row,
         };
-        self.catalog().put(std::slice::from_ref(&entry))?;
+        self.catalog.put(std::slice::from_ref(&entry))?;
         Ok(entry)
     }
 
     /// Hashes some unexpected files without a root, from the first name after `after` on. Returns the name after which
     /// to go on, or `None` if all were hashed.
-    pub fn hash_unexpected(&self, after: Option<&FileName>) -> Result<Option<FileName>, NodeError> {
+    pub fn hash_unexpected_files(
+        &self,
+        after: Option<&FileName>,
+    ) -> Result<Option<FileName>, NodeError> {
         let mut last = None;
         let mut hashed = 0;
-        for (count, entry) in self.catalog().list(after)?.enumerate() {
+        for (count, entry) in self.catalog.list(after)?.enumerate() {
             let entry = entry?;
             // All volumes of one name are hashed together: a listing continues after a name.
             if (count >= ROWS || hashed >= BYTES) && last.as_ref() != Some(&entry.name) {
                 return Ok(last);
             }
             if is_unhashed(&entry.row) {
-                hashed += self.hash(&entry)?;
+                hashed += self.hash_file(&entry)?;
             }
             last = Some(entry.name);
         }
@@ -150,12 +124,14 @@ impl Node {
 
     /// Hashes one unexpected file and returns its number of bytes. A file that cannot be read, or is in use, stays as
     /// it is.
-    fn hash(&self, entry: &Entry) -> Result<u64, NodeError> {
+    fn hash_file(&self, entry: &Entry) -> Result<u64, NodeError> {
         let name = &entry.name;
         let volume = &entry.volume;
-        let (Ok(layout), Ok(_claim)) =
-            (self.layout(volume), self.claim(name, &verb("hash", name)?))
-        else {
+        let id = verb("hash", name)?;
+        let Ok(layout) = self.disks.find_layout(volume) else {
+            return Ok(0);
+        };
+        let Ok(_claim) = self.locks.claim_name(name, &id) else {
             return Ok(0);
         };
         let read = UncachedFile::open(&layout.target(name).file)
@@ -167,7 +143,7 @@ impl Node {
                 return Ok(0);
             }
         };
-        if let Some(row) = self.catalog().row(name, volume)?.filter(is_unhashed) {
+        if let Some(row) = self.catalog.row(name, volume)?.filter(is_unhashed) {
             let root = Some(root);
             self.put_row(name, volume, Row { size, root, ..row })?;
         }
@@ -204,7 +180,7 @@ impl PriorAdmission {
 
 /// An adoption under way. Its caller has claimed the file.
 struct Adoption<'a> {
-    node: &'a Node,
+    files: &'a NodeFiles,
     /// The copy as the catalog has it.
     entry: Entry,
     layout: Layout,
@@ -235,7 +211,7 @@ impl Adoption<'_> {
             root: Some(root),
             ..row.clone()
         };
-        self.node.put_row(name, volume, known)?;
+        self.files.put_row(name, volume, known)?;
         Err(if size == self.admitted.size {
             let expected = self.admitted.root.to_string();
             mismatch(name, "root", expected, root.to_string())
@@ -249,15 +225,15 @@ impl Adoption<'_> {
     fn publish(&self, survey: Survey, admission: &Envelope) -> Result<(), NodeError> {
         let Entry { name, volume, .. } = &self.entry;
         let text = sidecar_text(name, volume, admission, survey.outboard(), self.now)?;
-        let _moving = self.node.moving();
-        self.node.layout(volume)?;
+        let _moving = self.files.moves.lock_moves();
+        // Hashing may have taken long: is the volume still online?
+        self.files.disks.find_layout(volume)?;
         let why = if self.had_another {
             "a sidecar of other content than the file has, for which people had it admitted anew"
         } else {
             "a sidecar that could not be believed, of a file that was then adopted"
         };
-        self.node
-            .put_beside_aside(&self.layout, name, self.now, why)
+        self.put_sidecar_aside(why)
             .map_err(|error| self.blame(error))?;
         survey
             .publish(&text, &self.layout.target(name))
@@ -267,10 +243,23 @@ impl Adoption<'_> {
             })
     }
 
+    /// Puts what lies in the place of the sidecar, and cannot be believed, into the attic.
+    fn put_sidecar_aside(&self, why: &str) -> Result<(), DiskError> {
+        let name = &self.entry.name;
+        let target = self.layout.target(name);
+        let beside = [target.sidecar.as_path(), target.outboard.as_path()];
+        let is_absent = |path: &&Path| matches!(directory::kind(path), Ok(None));
+        if beside.iter().all(is_absent) {
+            return Ok(());
+        }
+        let reason = Reason::of_leftover(name, self.now, &self.files.node, why);
+        attic::put_aside(&self.layout, "adopt", &reason, &beside).map(|_| ())
+    }
+
     /// Enters the file into the catalog and the lists as one like any other.
     fn enter(self) -> Result<Entry, NodeError> {
         let Self {
-            node,
+            files,
             entry: Entry { name, volume, .. },
             layout,
             admitted,
@@ -278,18 +267,20 @@ impl Adoption<'_> {
             now,
         } = self;
         let row = Row::intact(admitted.size, admitted.root, now, now);
-        let entry = node.put_row(&name, &volume, row)?;
-        node.after_store(&entry, now)?;
+        let entry = files.put_row(&name, &volume, row)?;
+        files.disks.note_stored(&entry, now)?;
         if had_another {
-            node.unlist(&volume, &layout, &name);
+            files.disks.remove_from_manifest(&volume, &layout, &name);
         }
-        node.enlist(&volume, &layout, &name, admitted.root);
+        files
+            .disks
+            .add_to_manifest(&volume, &layout, &name, admitted.root);
         tracing::info!(file = %name, %volume, had_another, "a file was given its admission");
         Ok(entry)
     }
 
     fn blame(&self, error: DiskError) -> NodeError {
-        self.node.blame(&self.entry.volume, error)
+        self.files.disks.blame_disk(&self.entry.volume, error)
     }
 }
 
@@ -327,16 +318,16 @@ fn is_unhashed(row: &Row) -> bool {
 
 /// The worker that hashes unexpected files, each time that disks were reconciled with the catalog.
 pub(crate) struct StrangerWorker {
-    node: Arc<Node>,
+    files: Arc<NodeFiles>,
     every: Period,
     after: Option<FileName>,
     seen: u64,
 }
 
 impl StrangerWorker {
-    pub(crate) const fn new(node: Arc<Node>, every: Period) -> Self {
+    pub(crate) const fn new(files: Arc<NodeFiles>, every: Period) -> Self {
         Self {
-            node,
+            files,
             every,
             after: None,
             seen: 0,
@@ -349,15 +340,15 @@ impl Worker for StrangerWorker {
 
     async fn step(&mut self) -> Result<Step, WorkerError> {
         if self.after.is_none() {
-            let looked = self.node.looked().load(Ordering::Acquire);
+            let looked = self.files.disks.count_looks();
             if looked == self.seen {
                 return Ok(Step::Idle(self.every.duration()));
             }
             self.seen = looked;
         }
-        let node = Arc::clone(&self.node);
+        let files = Arc::clone(&self.files);
         let after = self.after.take();
-        self.after = spawn_blocking(move || node.hash_unexpected(after.as_ref())).await??;
+        self.after = spawn_blocking(move || files.hash_unexpected_files(after.as_ref())).await??;
         Ok(Step::Again)
     }
 }
