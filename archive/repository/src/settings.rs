@@ -277,6 +277,11 @@ to = ["officer@example.org"]
 id = "one"
 kind = "bitarchive"
 monitor = "127.0.0.1:7402"
+
+[[replica]]
+id = "two"
+kind = "bitarchive"
+monitor = "127.0.0.1:7404"
 "#,
     };
 

@@ -92,6 +92,9 @@ repository = "127.0.0.1:7401"
 index = "127.0.0.1:7407"
 trust = "trust.json"
 
+[web]
+url = "http://localhost:7410"
+
 [proxy]
 listen = "127.0.0.1:7409"
 data = "proxy"
@@ -102,6 +105,10 @@ group = "staff"
 
 [[collection]]
 name = "all"
+
+[collection.embargo]
+newer = { years = 1 }
+older = { days = 1 }
 "#,
     };
 

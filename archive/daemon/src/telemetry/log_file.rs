@@ -102,8 +102,8 @@ mod tests {
     fn log_goes_on_where_it_cannot_be_put_aside() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("part.log");
-        fs::create_dir_all(directory.path().join("part.log.1/full")).unwrap();
-        fs::create_dir_all(directory.path().join("part.log.2/full")).unwrap();
+        fs::create_dir_all(directory.path().join("part.log.3/full")).unwrap();
+        fs::create_dir_all(directory.path().join("part.log.4/full")).unwrap();
         let mut log = LogFile::open(&path, 20).unwrap();
         for number in 0..4 {
             writeln!(log, "line {number:04}").unwrap();
