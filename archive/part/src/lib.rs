@@ -11,6 +11,7 @@
 
 #![warn(missing_docs)]
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -19,8 +20,8 @@ use archive_daemon::{Daemon, DaemonSettings, ReloadWorker, StartError, Tasks};
 use archive_durable::read_state;
 use archive_proof::TrustFile;
 use archive_rpc::{
-    Credentials, CredentialsError, ExpectedIdentity, Identity, Limits, Role, RpcSettings, Services,
-    connect_lazy,
+    CredentialFile, Credentials, CredentialsError, ExpectedIdentity, Identity, InvalidIdentity,
+    Limits, Role, RpcSettings, Services, connect_lazy,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -221,44 +222,39 @@ pub fn read_credentials<S: PartSettings>(
     settings: &S,
     now: Timestamp,
 ) -> Result<Credentials, StartError> {
-    let rpc = settings.rpc();
-    let credentials = rpc.credentials(now.into());
-    let credentials = credentials.map_err(|error| explain_credentials(rpc, &error))?;
+    let credentials = settings.rpc().credentials(now.into());
+    let credentials = credentials.map_err(|error| explain_credentials(&error))?;
     check_holder(&settings.holders(), &credentials.identity())?;
     Ok(credentials)
 }
 
 /// Names the setting that an error of the certificate is about, and says what to do.
-fn explain_credentials(rpc: &RpcSettings, error: &CredentialsError) -> StartError {
-    let setting = match error {
-        CredentialsError::Read { path, .. } if *path == rpc.key => "rpc.key",
-        CredentialsError::Read { path, .. } if *path == rpc.authorities => "rpc.authorities",
-        CredentialsError::Read { path, .. } if Some(path) == rpc.revoked.as_ref() => "rpc.revoked",
-        CredentialsError::Pem {
-            what: "the authorities",
-            ..
-        }
-        | CredentialsError::Trust(_) => "rpc.authorities",
-        CredentialsError::Pem {
-            what: "the private key",
-            ..
-        }
-        | CredentialsError::Key(_) => "rpc.key",
-        CredentialsError::Pem {
-            what: "the revoked certificates",
-            ..
-        } => "rpc.revoked",
-        _ => "rpc.certificate",
+fn explain_credentials(error: &CredentialsError) -> StartError {
+    const ISSUE: &str =
+        "; issue a certificate and its key with `holdfast pki issue`, or correct the path";
+    let (setting, bring) = match error.file() {
+        CredentialFile::Certificate => ("rpc.certificate", ISSUE),
+        CredentialFile::Key => ("rpc.key", ISSUE),
+        CredentialFile::Authorities => (
+            "rpc.authorities",
+            "; copy the authorities of the environment there, or correct the path",
+        ),
+        CredentialFile::Revoked => (
+            "rpc.revoked",
+            "; copy the list of revoked certificates there, or correct the path",
+        ),
     };
-    let said = error.to_string();
-    let advice = match setting {
-        // The error of a key that others can read says how to protect it; that of an expired certificate, how to renew it.
-        _ if said.contains("chmod") || said.contains("`holdfast pki") => "",
-        "rpc.authorities" => "; copy the authorities of the environment there, or correct the path",
-        "rpc.revoked" => "; copy the list of revoked certificates there, or correct the path",
-        _ => "; issue a certificate and its key with `holdfast pki issue`, or correct the path",
+    let advice = match error {
+        CredentialsError::Read { source, .. } => match source.kind() {
+            io::ErrorKind::NotFound => bring,
+            io::ErrorKind::PermissionDenied => "; let the account of this process read it",
+            // A key that others can read says itself how to protect it.
+            _ => "",
+        },
+        CredentialsError::Identity(InvalidIdentity::Nobody) | CredentialsError::NotGood(_) => "",
+        _ => bring,
     };
-    StartError::of_setting(setting, format!("{said}{advice}"))
+    StartError::of_setting(setting, format!("{error}{advice}"))
 }
 
 /// Refuses a certificate that does not name all of `holders`: other parts would not talk to it.

@@ -82,5 +82,5 @@ pub use rules::{Rules, rpc_paths};
 pub use serve::{DrainOutcome, ServeError, Server, Services, bind};
 pub use settings::RpcSettings;
 pub use steps::{CallFailure, StepReader, StepStream, Steps};
-pub use tls::{CredentialFiles, CredentialPem, Credentials, CredentialsError};
+pub use tls::{CredentialFile, CredentialFiles, CredentialPem, Credentials, CredentialsError};
 pub use verify::ExpectedIdentity;

@@ -58,16 +58,18 @@ pub enum CredentialsError {
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
+        /// The purpose of the file.
+        file: CredentialFile,
         /// The path of the file.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,
     },
     /// A text is not the PEM that it should be.
-    #[error("{what}: {reason}")]
+    #[error("{file}: {reason}")]
     Pem {
-        /// The kind of the text.
-        what: &'static str,
+        /// The purpose of the text.
+        file: CredentialFile,
         /// The problem of the text.
         reason: String,
     },
@@ -83,6 +85,42 @@ pub enum CredentialsError {
     /// The authorities or lists of revoked certificates cannot be used.
     #[error("authorities and revoked certificates: {0}")]
     Trust(String),
+}
+
+impl CredentialsError {
+    /// Returns the file to mend.
+    pub const fn file(&self) -> CredentialFile {
+        match self {
+            Self::Read { file, .. } | Self::Pem { file, .. } => *file,
+            Self::Identity(_) | Self::NotGood(_) => CredentialFile::Certificate,
+            Self::Key(_) => CredentialFile::Key,
+            Self::Trust(_) => CredentialFile::Authorities,
+        }
+    }
+}
+
+/// The purpose of one of the [`CredentialFiles`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialFile {
+    /// The own certificate.
+    Certificate,
+    /// The private key of that certificate.
+    Key,
+    /// The authorities of the environment.
+    Authorities,
+    /// The lists of revoked certificates.
+    Revoked,
+}
+
+impl fmt::Display for CredentialFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Certificate => "one's own certificate",
+            Self::Key => "the private key",
+            Self::Authorities => "the authorities",
+            Self::Revoked => "the revoked certificates",
+        })
+    }
 }
 
 /// The own identity and the trusted authorities. Clones share one state.
@@ -182,10 +220,13 @@ impl Credentials {
 impl CredentialFiles {
     fn read(&self) -> Result<CredentialPem, CredentialsError> {
         Ok(CredentialPem {
-            certificate: read(&self.certificate)?,
-            key: pem::read_secret(&self.key).map_err(unread(&self.key))?,
-            authorities: read(&self.authorities)?,
-            revoked: self.revoked.as_deref().map(read).transpose()?,
+            certificate: read(CredentialFile::Certificate, &self.certificate)?,
+            key: pem::read_secret(&self.key).map_err(unread(CredentialFile::Key, &self.key))?,
+            authorities: read(CredentialFile::Authorities, &self.authorities)?,
+            revoked: match &self.revoked {
+                Some(path) => Some(read(CredentialFile::Revoked, path)?),
+                None => None,
+            },
         })
     }
 }
@@ -194,8 +235,9 @@ impl LoadedCredentials {
     fn new(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain: Vec<CertificateDer<'static>> =
-            sections(&pem.certificate).map_err(unreadable("one's own certificate"))?;
-        let key: PrivateKeyDer<'static> = first(&pem.key).map_err(unreadable("the private key"))?;
+            sections(&pem.certificate).map_err(unreadable(CredentialFile::Certificate))?;
+        let key: PrivateKeyDer<'static> =
+            first(&pem.key).map_err(unreadable(CredentialFile::Key))?;
         let own = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Key)?;
         let verifier = verifier(pem, &provider)?;
         let identity =
@@ -249,7 +291,7 @@ fn verifier(
 ) -> Result<Arc<dyn ClientCertVerifier>, CredentialsError> {
     let mut roots = RootCertStore::empty();
     for authority in sections::<CertificateDer<'static>>(&pem.authorities)
-        .map_err(unreadable("the authorities"))?
+        .map_err(unreadable(CredentialFile::Authorities))?
     {
         roots
             .add(authority)
@@ -257,7 +299,7 @@ fn verifier(
     }
     let revoked = match &pem.revoked {
         Some(lists) => sections::<CertificateRevocationListDer<'static>>(lists)
-            .map_err(unreadable("the revoked certificates"))?,
+            .map_err(unreadable(CredentialFile::Revoked))?,
         None => Vec::new(),
     };
     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
@@ -287,16 +329,17 @@ fn unix(now: SystemTime) -> UnixTime {
     )
 }
 
-fn unreadable(what: &'static str) -> impl Fn(String) -> CredentialsError {
-    move |reason| CredentialsError::Pem { what, reason }
+fn unreadable(file: CredentialFile) -> impl Fn(String) -> CredentialsError {
+    move |reason| CredentialsError::Pem { file, reason }
 }
 
-fn read(path: &Path) -> Result<String, CredentialsError> {
-    pem::read(path).map_err(unread(path))
+fn read(file: CredentialFile, path: &Path) -> Result<String, CredentialsError> {
+    pem::read(path).map_err(unread(file, path))
 }
 
-fn unread(path: &Path) -> impl Fn(io::Error) -> CredentialsError {
+fn unread(file: CredentialFile, path: &Path) -> impl Fn(io::Error) -> CredentialsError {
     move |source| CredentialsError::Read {
+        file,
         path: path.to_owned(),
         source,
     }

@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use archive_proof::SigningKey;
@@ -189,6 +189,23 @@ fn every_part_exits_with_three() {
             &[trust, "take the trust file of this archive"],
         );
     }
+    let cut = &["rpc.authorities=trust.json"];
+    expect_refusal(
+        at,
+        "monitor",
+        cut,
+        &["rpc.authorities: the authorities: ", "copy the"],
+    );
+    let exposed = &["rpc.key=exposed.key"];
+    std::fs::copy(at.join("monitor.key"), at.join("exposed.key")).unwrap();
+    let open = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(at.join("exposed.key"), open).unwrap();
+    expect_refusal(
+        at,
+        "monitor",
+        exposed,
+        &["rpc.key: exposed.key: ", "chmod 600 exposed.key"],
+    );
     let foreign = &["repository.trust=foreign.json"];
     expect_refusal(
         at,
