@@ -1,24 +1,35 @@
 //! Records of the archive, opened: proven bytes in, the head and the body of what was captured out.
 //!
 //! Owns the bridge between the archive, whose bytes are waited for, and the readers of formats, which wait themselves.
-//! A record has a thread while it is read; a body of up to [`WHOLE`] bytes is read at once and its thread is free, a
-//! longer one comes in pieces, and no faster than its client takes them. Memory is bounded for each record, and so is
-//! the number of records.
+//! A record has one thread and two channels:
+//!
+//! ```text
+//! archive ── feed_chunks ──► chunks ──► read_record, on a thread: ──► parts of the answer ──► AnswerBody ──► client
+//!            (archive_chunks)           head, then the body work      (answer)
+//! ```
+//!
+//! The thread hands out the head and waits until it is told what to make of the body: a range of it, or a document that
+//! is decoded and rewritten on the same thread while its bytes come, and no faster than its client takes them. A body
+//! of up to [`WHOLE`] bytes was read by then; where it is wanted as it is, the thread is not asked again. Memory is
+//! bounded for each record, and so is the number of records.
 //!
 //! Not promised: that the payload is what its digest says. That is checked while it passes, and reported.
 
+mod answer;
+mod archive_chunks;
+mod body;
 mod fed;
-mod outlet;
 mod read;
 
 use std::fmt;
+use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
-use archive_client::{Access, ClientError, record, record_of_length};
+use archive_client::{Access, ClientError};
 use archive_formats::warc::{Header, Kind};
 use archive_model::FileName;
 use bytes::Bytes;
@@ -27,14 +38,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use viewer_replay::response::StoredMessage;
 
-pub(crate) use fed::FedReceiver;
-pub(crate) use outlet::{ClientOutlet, fill};
-use read::{ArchiveInput, BodyPiece, BodyRest, RecordOpening};
+pub(crate) use answer::{AnswerBody, AnswerSender, DocumentStart};
+use answer::{AnswerPart, AnswerReceiver};
+use archive_chunks::{ArchiveChunks, feed_chunks};
+use body::cut_chunk;
+pub(crate) use body::{StoredBody, read_chunk};
+use fed::FedReceiver;
+use read::{BodyWork, read_record};
 
 /// The longest body that is held in memory as a whole, in bytes.
 const WHOLE: usize = 256 * 1024;
 
-/// The most pieces that wait between the archive and the reader, and between the reader and the client.
+/// The number of bytes that a thread reads at once.
+pub(crate) const CHUNK: usize = 64 * 1024;
+
+/// The most chunks that wait between the archive and the thread, and the most parts between the thread and the client.
 const QUEUED: usize = 4;
 
 /// The reason why a record cannot be had, or breaks off.
@@ -65,6 +83,17 @@ impl RecordError {
             Self::Stopped | Self::Unread(_) => true,
             Self::Broken(_) | Self::Unfit(_) => false,
         }
+    }
+}
+
+/// The meaning of an error of reading: the words of the archive or of the record, where they are in it.
+impl From<io::Error> for RecordError {
+    fn from(error: io::Error) -> Self {
+        let archive = |error: io::Error| error.downcast::<ClientError>().map(Self::Archive);
+        error
+            .downcast::<Self>()
+            .or_else(archive)
+            .unwrap_or_else(|error| Self::Broken(format!("cannot read the record: {error}")))
     }
 }
 
@@ -106,15 +135,6 @@ pub(crate) struct OpenRecord {
     pub(crate) body: RecordBody,
 }
 
-/// The body behind the head: without the framing of chunks, and with its content encodings.
-#[derive(Debug)]
-pub(crate) enum RecordBody {
-    /// The body was read as a whole.
-    Whole(WholeBody),
-    /// The beginning of the body was read.
-    Streamed(StreamedBody),
-}
-
 /// A body that was read to its end.
 #[derive(Clone, Debug)]
 pub(crate) struct WholeBody {
@@ -124,18 +144,19 @@ pub(crate) struct WholeBody {
     pub(crate) fault: Option<String>,
 }
 
-/// A body that comes in pieces.
-pub(crate) struct StreamedBody {
-    prefix: Bytes,
+/// The body behind the head, and the thread that has it. Without the framing of chunks, and with its content encodings.
+/// Dropping it ends the thread.
+pub(crate) struct RecordBody {
+    whole: Option<WholeBody>,
     length: Option<u64>,
-    plan: oneshot::Sender<Range<u64>>,
-    pieces: Pieces,
+    work_tx: oneshot::Sender<BodyWork>,
+    answer: AnswerReceiver,
 }
 
-/// The bytes of a body that are left, and the work that reads them. Dropping it ends that work.
-struct Pieces {
-    thread: FedReceiver<Result<BodyPiece, RecordError>>,
-    _permit: OwnedSemaphorePermit,
+/// A document that is made of a body, once it is known what its bytes are.
+pub(crate) struct BegunDocument {
+    pub(crate) start: DocumentStart,
+    pub(crate) body: AnswerBody,
 }
 
 impl Records {
@@ -166,9 +187,10 @@ impl Records {
         place: &RecordPlace,
     ) -> Result<StoredRecord, RecordError> {
         let permit = self.turn().await?;
-        let (to, from) = mpsc::channel(QUEUED);
+        let (chunk_tx, chunk_rx) = mpsc::channel(QUEUED);
+        let feed = feed_chunks(Arc::clone(&self.archive), place.clone(), chunk_tx);
         Ok(StoredRecord {
-            pieces: FedReceiver::new(self.feed(place, to), from),
+            chunks: FedReceiver::new(feed, chunk_rx),
             _permit: permit,
         })
     }
@@ -176,59 +198,39 @@ impl Records {
     /// Opens a record, and reads its head and the beginning of its body.
     pub(crate) async fn open(&self, place: &RecordPlace) -> Result<OpenRecord, RecordError> {
         let permit = self.turn().await?;
-        let (to_reader, input) = mpsc::channel(QUEUED);
-        let (to_client, from) = mpsc::channel(QUEUED);
-        let (opened, opening) = oneshot::channel();
-        let (plan, planned) = oneshot::channel();
-        let mut thread = FedReceiver::new(self.feed(place, to_reader), from);
-        let outlet = ClientOutlet::new(to_client, self.unread);
-        let input = ArchiveInput::new(input);
+        let (chunk_tx, chunk_rx) = mpsc::channel(QUEUED);
+        let (part_tx, part_rx) = mpsc::channel(QUEUED);
+        let (work_tx, work_rx) = oneshot::channel();
+        let chunks = ArchiveChunks::new(chunk_rx);
+        let answer_sender = AnswerSender::new(part_tx, self.unread);
         drop(spawn_blocking(move || {
-            read::read(input, opened, planned, &outlet);
+            read_record(chunks, work_rx, &answer_sender);
         }));
-        let RecordOpening {
-            kind,
-            header,
-            message,
-            prefix,
-            rest,
-        } = thread.first_answer(opening).await?;
-        let body = match rest {
-            BodyRest::Nothing { verdict, fault } => RecordBody::Whole(WholeBody {
-                bytes: prefix,
-                verdict,
-                fault,
-            }),
-            BodyRest::More { length } => RecordBody::Streamed(StreamedBody {
-                prefix,
-                length,
-                plan,
-                pieces: Pieces {
-                    thread,
-                    _permit: permit,
-                },
-            }),
+        let feed = feed_chunks(Arc::clone(&self.archive), place.clone(), chunk_tx);
+        let mut answer = AnswerReceiver::new(FedReceiver::new(feed, part_rx), permit);
+        let AnswerPart::Opening(opening) = answer.next_part().await? else {
+            unreachable!("an answer begins with the head of the record");
         };
+        if opening.whole.is_some() {
+            answer.release_archive();
+        }
         Ok(OpenRecord {
-            kind,
-            header,
-            message,
-            body,
+            kind: opening.kind,
+            header: opening.header,
+            message: opening.message,
+            body: RecordBody {
+                whole: opening.whole,
+                length: opening.length,
+                work_tx,
+                answer,
+            },
         })
-    }
-
-    fn feed(
-        &self,
-        place: &RecordPlace,
-        to: mpsc::Sender<Result<Bytes, ClientError>>,
-    ) -> impl Future<Output = ()> + Send + use<> {
-        feed(Arc::clone(&self.archive), place.clone(), to)
     }
 }
 
 /// A record as it is archived, on its way to a client.
 pub(crate) struct StoredRecord {
-    pieces: FedReceiver<Result<Bytes, ClientError>>,
+    chunks: FedReceiver<Result<Bytes, ClientError>>,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -239,133 +241,53 @@ impl Stream for StoredRecord {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, ClientError>>> {
-        self.pieces.poll_next_piece(cx)
-    }
-}
-
-/// Sends the proven bytes of a record to its reader, until the reader takes no more.
-async fn feed(
-    archive: Arc<dyn Access>,
-    place: RecordPlace,
-    to: mpsc::Sender<Result<Bytes, ClientError>>,
-) {
-    let sent = async {
-        let archive = archive.as_ref();
-        let mut record = match place.length {
-            Some(length) => record_of_length(archive, &place.file, place.offset, length).await?,
-            None => record(archive, &place.file, place.offset, None).await?,
-        };
-        while let Some(bytes) = record.next().await? {
-            if to.send(Ok(bytes)).await.is_err() {
-                break;
-            }
-        }
-        Ok::<(), ClientError>(())
-    };
-    if let Err(error) = sent.await {
-        // A reader that has left does not need it.
-        _ = to.send(Err(error)).await;
+        self.chunks.poll_next(cx)
     }
 }
 
 impl RecordBody {
+    /// Returns the body, if it is short enough to be held in memory.
+    pub(crate) const fn whole(&self) -> Option<&WholeBody> {
+        self.whole.as_ref()
+    }
+
     /// Returns the length of the body, if it is known.
-    pub(crate) fn length(&self) -> Option<u64> {
-        match self {
-            Self::Whole(whole) => Some(whole.bytes.len() as u64),
-            Self::Streamed(streamed) => streamed.length,
-        }
+    pub(crate) const fn length(&self) -> Option<u64> {
+        self.length
     }
 
     /// Streams a range of the body. The digest is checked only if the range is the whole body.
-    pub(crate) fn slice(self, range: Range<u64>) -> BodySlice {
-        match self {
-            Self::Whole(whole) => BodySlice {
-                first: cut(&whole.bytes, &range),
-                left: None,
-                verdict: Some(whole.verdict),
-            },
-            Self::Streamed(streamed) => {
-                let first = cut(&streamed.prefix, &range);
-                // Without a reader of the plan there is an error in the pieces.
-                _ = streamed.plan.send(range);
-                BodySlice {
-                    first,
-                    left: Some(streamed.pieces),
-                    verdict: None,
-                }
-            }
+    pub(crate) fn stream_range(self, range: Range<u64>) -> AnswerBody {
+        if let Some(whole) = self.whole {
+            return AnswerBody::from_bytes(cut_chunk(&whole.bytes, 0, &range), whole.verdict);
         }
+        let work = Box::new(move |body: StoredBody<'_>, answer: &AnswerSender| {
+            body.send_range(&range, answer)
+        });
+        // A thread that does not take the work has ended, and that is an error in the answer.
+        _ = self.work_tx.send(work);
+        AnswerBody::from_thread(self.answer)
     }
 
     /// Streams the whole body.
-    pub(crate) fn all(self) -> BodySlice {
-        self.slice(0..u64::MAX)
+    pub(crate) fn stream_all(self) -> AnswerBody {
+        self.stream_range(0..u64::MAX)
     }
-}
 
-/// Returns the part of the first bytes of a body that lies in a range.
-fn cut(bytes: &Bytes, range: &Range<u64>) -> Bytes {
-    let at = |place: u64| {
-        usize::try_from(place)
-            .unwrap_or(usize::MAX)
-            .min(bytes.len())
-    };
-    let start = at(range.start);
-    let end = at(range.end);
-    bytes.slice(start..end.max(start))
-}
-
-/// A part of a body on its way to a client. An error in it is its end, and nothing that came before may pass for the
-/// whole.
-pub(crate) struct BodySlice {
-    first: Bytes,
-    left: Option<Pieces>,
-    /// The worth of the digest of the payload, once that is known.
-    pub(crate) verdict: Option<PayloadVerdict>,
-}
-
-impl BodySlice {
-    /// Returns the next bytes.
-    pub(crate) fn poll_bytes(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, RecordError>>> {
-        if !self.first.is_empty() {
-            return Poll::Ready(Some(Ok(std::mem::take(&mut self.first))));
-        }
-        let Some(pieces) = &mut self.left else {
-            return Poll::Ready(None);
+    /// Has the thread make a document of the body. The work sends what the bytes of the document are before the first
+    /// of them.
+    pub(crate) async fn begin_document(
+        mut self,
+        work: BodyWork,
+    ) -> Result<BegunDocument, RecordError> {
+        _ = self.work_tx.send(work);
+        let AnswerPart::Start(start) = self.answer.next_part().await? else {
+            unreachable!("a document begins with its start");
         };
-        let piece = ready!(pieces.thread.poll_next_piece(cx));
-        match piece {
-            Some(Ok(BodyPiece::Bytes(bytes))) => Poll::Ready(Some(Ok(bytes))),
-            Some(Ok(BodyPiece::End(verdict))) => {
-                self.verdict = Some(verdict);
-                self.left = None;
-                Poll::Ready(None)
-            }
-            Some(Err(error)) => {
-                self.left = None;
-                Poll::Ready(Some(Err(error)))
-            }
-            // A reader says how it ends.
-            None => {
-                self.left = None;
-                Poll::Ready(Some(Err(RecordError::Stopped)))
-            }
-        }
-    }
-}
-
-impl Stream for BodySlice {
-    type Item = Result<Bytes, RecordError>;
-
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, RecordError>>> {
-        self.poll_bytes(cx)
+        Ok(BegunDocument {
+            start,
+            body: AnswerBody::from_thread(self.answer),
+        })
     }
 }
 
@@ -377,18 +299,10 @@ impl fmt::Debug for Records {
     }
 }
 
-impl fmt::Debug for StreamedBody {
+impl fmt::Debug for RecordBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamedBody")
+        f.debug_struct("RecordBody")
             .field("length", &self.length)
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for BodySlice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BodySlice")
-            .field("verdict", &self.verdict)
             .finish_non_exhaustive()
     }
 }

@@ -15,11 +15,13 @@ use super::StoredMessage;
 
 /// The result of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PayloadAudit {
+pub struct PayloadAudit<R> {
     /// The worth of the digest; `None` if the record has none.
     pub verdict: Option<PayloadCheck>,
     /// The reason why the entity ends before its end, if it does.
     pub damage: Option<BodyError>,
+    /// The block, which was read to its end.
+    pub block: R,
 }
 
 /// An entity as it is sent, which is hashed on its way.
@@ -70,7 +72,7 @@ impl<R: BufRead> AuditedBody<R> {
     ///
     /// # Errors
     /// Fails if the input fails.
-    pub fn finish(mut self) -> io::Result<PayloadAudit> {
+    pub fn finish(mut self) -> io::Result<PayloadAudit<R>> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match self.read(&mut buffer) {
@@ -98,7 +100,11 @@ impl<R: BufRead> AuditedBody<R> {
                     _ => PayloadCheck::CannotCheck(UncheckedReason::Algorithm),
                 },
             );
-        Ok(PayloadAudit { verdict, damage })
+        Ok(PayloadAudit {
+            verdict,
+            damage,
+            block: stored.input.into_inner().1,
+        })
     }
 }
 

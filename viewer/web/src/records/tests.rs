@@ -28,19 +28,3 @@ async fn failed_record_gives_its_turn_back() {
     }
     assert_eq!(records.permits.available_permits(), 1);
 }
-
-/// Fails if the part of a body is cut at the wrong byte.
-#[test]
-fn slices_are_cut_at_their_bytes() {
-    let bytes = Bytes::from_static(b"0123456789");
-    for (range, expected) in [
-        (0..10, "0123456789"),
-        (0..u64::MAX, "0123456789"),
-        (3..5, "34"),
-        (9..10, "9"),
-        (10..20, ""),
-        (Range { start: 4, end: 2 }, ""),
-    ] {
-        assert_eq!(cut(&bytes, &range), expected, "{range:?}");
-    }
-}

@@ -19,13 +19,13 @@ use viewer_replay::request::{Addresses, Modifier, Target};
 use viewer_replay::response::{Redirects, Reply, ReplyMethod, ReplyOptions};
 use viewer_replay::rewrite::refresh_value;
 
-use super::document::{self, DocumentForm, DocumentPlan, DocumentStart};
+use super::document::{DocumentForm, DocumentPlan};
 use super::facts::facts;
-use super::raw::{RawRequest, add_verdict, response};
+use super::raw::{RawRequest, add_faults, response};
 use super::shown::{CaptureContent, OutgoingCapture};
 use super::{Server, Visit, record_failed};
 use crate::answer::Notice;
-use crate::records::{PayloadVerdict, RecordBody};
+use crate::records::{AnswerSender, DocumentStart, PayloadVerdict, RecordBody, StoredBody};
 
 /// A mark on an answer whose bytes a browser may look at to learn their type, as it did when they were live.
 #[derive(Clone, Copy, Debug)]
@@ -188,17 +188,19 @@ impl Server {
             problems: known_faults(&payload.body, capture.is_self_redirect && !is_framed),
         };
         let watched = self.watch(visit, &capture.capture);
-        let unread = self.settings.unread_time.duration();
-        let begun = document::begin(plan, payload.body.all(), unread).await;
-        let (start, body) = begun.map_err(|error| record_failed(&error))?;
-        let media = document_media(start, content_type.as_deref());
+        let work = Box::new(move |body: StoredBody<'_>, answer: &AnswerSender| {
+            plan.write_document(body, answer)
+        });
+        let document = payload.body.begin_document(work).await;
+        let document = document.map_err(|error| record_failed(&error))?;
+        let media = document_media(document.start, content_type.as_deref());
         reply.set("Content-Type", media);
         let body = match extent.take {
             Some(0) => Body::empty(),
-            _ => Body::from_stream(watched.document(body)),
+            _ => Body::from_stream(watched.watch_body(document.body)),
         };
         let mut response = response(&reply, body);
-        let is_page = start.kind == ContentKind::Page;
+        let is_page = document.start.kind == ContentKind::Page;
         let policy = self.document_policy(is_page, is_framed);
         let headers = response.headers_mut();
         set(headers, CONTENT_SECURITY_POLICY, &policy);
@@ -300,9 +302,7 @@ fn document_reply(
     };
     let head = shown.message.head();
     let mut reply = Reply::new(head, &options);
-    if let RecordBody::Whole(whole) = &shown.payload.body {
-        add_verdict(&mut reply, whole);
-    }
+    add_faults(&mut reply, &shown.payload.body);
     if let Some(value) = head.and_then(|head| head.get("refresh")) {
         let addresses = Addresses::new("", visit.collection.name());
         let modifier = is_framed.then_some(Modifier::Main);
@@ -318,7 +318,7 @@ fn document_reply(
 /// Returns the faults of a capture that are known before its body is read.
 fn known_faults(body: &RecordBody, is_self_redirect: bool) -> Vec<CaptureFault> {
     let mut faults = Vec::new();
-    if let RecordBody::Whole(whole) = body {
+    if let Some(whole) = body.whole() {
         if whole.verdict == PayloadVerdict::Differs {
             faults.push(CaptureFault::Digest);
         }

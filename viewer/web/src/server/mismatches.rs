@@ -17,9 +17,8 @@ use futures_util::Stream;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::document::DocumentBody;
 use super::{Server, Visit};
-use crate::records::{BodySlice, PayloadVerdict, RecordError};
+use crate::records::{AnswerBody, PayloadVerdict, RecordError};
 
 /// The most captures that are listed.
 const MOST: usize = 1_000;
@@ -111,20 +110,9 @@ pub(super) struct PayloadWatch {
 }
 
 impl PayloadWatch {
-    /// Returns a body as it is stored.
-    pub(super) const fn slice(self, slice: BodySlice) -> WatchedBody {
-        WatchedBody {
-            body: Payload::Slice(slice),
-            watch: self,
-        }
-    }
-
-    /// Returns a body that is rewritten.
-    pub(super) const fn document(self, document: DocumentBody) -> WatchedBody {
-        WatchedBody {
-            body: Payload::Document(document),
-            watch: self,
-        }
+    /// Returns a body that is watched to its end.
+    pub(super) const fn watch_body(self, body: AnswerBody) -> WatchedBody {
+        WatchedBody { body, watch: self }
     }
 
     fn url(&self) -> &str {
@@ -153,13 +141,8 @@ impl PayloadWatch {
 
 /// A body whose end is judged.
 pub(super) struct WatchedBody {
-    body: Payload,
+    body: AnswerBody,
     watch: PayloadWatch,
-}
-
-enum Payload {
-    Slice(BodySlice),
-    Document(DocumentBody),
 }
 
 impl Stream for WatchedBody {
@@ -169,33 +152,15 @@ impl Stream for WatchedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Bytes, RecordError>>> {
-        let (next, verdict) = match &mut self.body {
-            Payload::Slice(slice) => {
-                let next = ready!(slice.poll_bytes(cx));
-                let verdict = if next.is_none() {
-                    slice.verdict.take()
-                } else {
-                    None
-                };
-                (next, verdict)
-            }
-            Payload::Document(document) => {
-                let next = ready!(Pin::new(&mut *document).poll_next(cx));
-                let verdict = if next.is_none() {
-                    document.known_verdict.take()
-                } else {
-                    None
-                };
-                (next, verdict)
-            }
-        };
+        let Self { body, watch } = &mut *self;
+        let next = ready!(Pin::new(&mut *body).poll_next(cx));
         match &next {
             Some(Ok(_)) => {}
             Some(Err(error)) => {
-                self.watch.broken.inc();
-                tracing::warn!(url = self.watch.url(), %error, "an answer broke off");
+                watch.broken.inc();
+                tracing::warn!(url = watch.url(), %error, "an answer broke off");
             }
-            None => self.watch.finish(verdict),
+            None => watch.finish(body.verdict.take()),
         }
         Poll::Ready(next)
     }

@@ -13,7 +13,7 @@ use super::mismatches::PayloadWatch;
 use super::shown::{CaptureContent, OutgoingCapture};
 use super::{Server, Visit};
 use crate::answer::put;
-use crate::records::{PayloadVerdict, RecordBody, WholeBody};
+use crate::records::{PayloadVerdict, RecordBody};
 
 /// The field that says that a payload does not have the digest of its record.
 const MISMATCH: (&str, &str) = ("X-Archive-Payload-Digest", "mismatch");
@@ -106,37 +106,33 @@ impl Server {
     }
 }
 
-/// Names the faults of a payload in the head.
-pub(super) fn add_verdict(reply: &mut Reply, whole: &WholeBody) {
-    if whole.verdict == PayloadVerdict::Differs {
-        reply.add(MISMATCH.0, MISMATCH.1);
-    }
-    if let Some(fault) = &whole.fault {
-        reply.add("X-Archive-Damage", fault);
-    }
-}
-
 /// Returns the bytes of a body that are sent, watched to their end.
 pub(super) fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
     if extent.take == Some(0) {
         return Body::empty();
     }
     let is_whole = extent.is_whole(body.length());
-    let slice = if is_whole {
-        body.all()
+    let answer = if is_whole {
+        body.stream_all()
     } else {
         let end = extent
             .take
             .map_or(u64::MAX, |take| extent.skip.saturating_add(take));
-        body.slice(extent.skip..end)
+        body.stream_range(extent.skip..end)
     };
-    Body::from_stream(watch.slice(slice))
+    Body::from_stream(watch.watch_body(answer))
 }
 
 /// Names the known faults of a body in the head.
 pub(super) fn add_faults(reply: &mut Reply, body: &RecordBody) {
-    if let RecordBody::Whole(whole) = body {
-        add_verdict(reply, whole);
+    let Some(whole) = body.whole() else {
+        return;
+    };
+    if whole.verdict == PayloadVerdict::Differs {
+        reply.add(MISMATCH.0, MISMATCH.1);
+    }
+    if let Some(fault) = &whole.fault {
+        reply.add("X-Archive-Damage", fault);
     }
 }
 

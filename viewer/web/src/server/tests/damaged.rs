@@ -256,3 +256,34 @@ async fn long_pages_pass_in_pieces() {
         assert!(answer.text().contains("This page is not whole"), "{path}");
     }
 }
+
+/// Fails if a long page whose record is cut in the archive, or whose chunks are, passes for whole.
+#[tokio::test]
+async fn long_page_that_is_cut_is_never_whole() {
+    let body = b"<p>0123456789</p>".repeat(100_000);
+    let chunk = [format!("{:x}\r\n", body.len() * 2).as_bytes(), &body].concat();
+    let chunked = typed("Content-Type: text/html\r\nTransfer-Encoding: chunked");
+    let whole = Warc::new().response(PAGE, FIRST, OK, &body);
+    let cut = Warc::new().response("http://example.org/cut", FIRST, &chunked, &chunk);
+    let mut archive = TestArchive::new().with("chunked.warc.gz", cut).await;
+    let bytes = whole.bytes();
+    let mut capture = archive.captures[0].clone();
+    capture.key = "org,example)/page".to_owned();
+    capture.original = Some(PAGE.to_owned());
+    capture.file = Some("cut.warc.gz".to_owned());
+    capture.length = None;
+    archive.captures.push(capture);
+    archive
+        .store("cut.warc.gz", bytes[..bytes.len() / 2].to_vec())
+        .await;
+    let served = archive.serve().await;
+    for (modifier, fields) in [("", &[][..]), ("mp_", &[OF_WORKER][..]), ("id_", &[][..])] {
+        for name in ["page", "cut"] {
+            let path = format!("/all/2020{modifier}/http://example.org/{name}");
+            let answer = served.ask("GET", &path, fields).await;
+            assert_eq!((answer.status, answer.is_whole), (200, false), "{path}");
+            assert!(answer.text().contains("<p>0123456789</p>"), "{path}");
+        }
+    }
+    assert_eq!(served.get("/all/mismatches").await.text(), "");
+}
