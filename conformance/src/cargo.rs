@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
 use crate::tree;
@@ -149,31 +149,6 @@ impl Metadata {
     }
 }
 
-/// Reads the lines `name -> names` of the block fenced with `info` in a Markdown text.
-pub fn read_block(markdown: &str, info: &str) -> Result<Graph> {
-    let fence = format!("```{info}");
-    let mut lines = markdown.lines().skip_while(|line| **line != fence);
-    ensure!(
-        lines.next().is_some(),
-        "there is no block that begins with {fence}"
-    );
-    let mut graph = Graph::new();
-    for line in lines {
-        if line == "```" {
-            return Ok(graph);
-        }
-        let (name, names) = line
-            .split_once("->")
-            .with_context(|| format!("no arrow in {line:?} of {fence}"))?;
-        let names = names.split_whitespace().map(str::to_owned).collect();
-        ensure!(
-            graph.insert(name.trim().to_owned(), names).is_none(),
-            "{fence} has {name} twice"
-        );
-    }
-    bail!("the block {fence} has no end")
-}
-
 fn cargo(arguments: &[&str]) -> Result<String> {
     let output = Command::new(env!("CARGO"))
         .args(arguments)
@@ -206,31 +181,4 @@ fn strings(value: &Value, key: &str) -> Result<BTreeSet<String>> {
         .filter_map(Value::as_str)
         .map(str::to_owned)
         .collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Fails if a block of arrows that is absent, not closed, or names a crate twice is read as a graph: its rule would
-    /// then check too little.
-    #[test]
-    fn a_block_is_read_or_refused() {
-        let graph = read_block(
-            "text\n```arrows\na ->\nb -> a c\n```\nmore -> text",
-            "arrows",
-        )
-        .unwrap();
-        assert_eq!(graph.get("a"), Some(&BTreeSet::new()));
-        assert_eq!(graph.get("b").map(BTreeSet::len), Some(2));
-        assert_eq!(graph.len(), 2);
-        for bad in [
-            "",
-            "```arrows\na -> b",
-            "```arrows\na b\n```",
-            "```arrows\na -> b\na -> c\n```",
-        ] {
-            assert!(read_block(bad, "arrows").is_err(), "{bad:?}");
-        }
-    }
 }
