@@ -33,12 +33,13 @@ first_output() {
     ' "$1"
 }
 
-# run_alone PACKAGE EXECUTABLE NAME: runs one test as cargo does, in the folder of its package. The executable is the one that failed:
-# a narrower choice of packages would have cargo build it again with other features.
+# run_alone PACKAGE EXECUTABLE NAME: runs one test as cargo does, in the folder of its package. The executable is the one that failed, and
+# the examples of documentation are those of the whole workspace: a narrower choice of packages would have cargo build again with other
+# features.
 run_alone() {
     local executable folder
     if [[ $2 == doc ]]; then
-        cargo test --locked -p "$1" --doc -- --exact "$3"
+        cargo test --locked --workspace --doc -- --exact "$3"
     else
         executable=$(realpath "$2") && folder=$(cargo pkgid -p "$1") || return
         folder=${folder#*file://}

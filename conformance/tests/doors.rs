@@ -44,7 +44,7 @@ fn doors_are_told_from_the_inside() {
         ("archive/monitor/src/rpc.rs", true),
         ("archive/client/src/access.rs", true),
         ("archive/monitor/src/nodes.rs", false),
-        ("archive/monitor/tests/foreman.rs", true),
+        ("archive/monitor/tests/foreman/main.rs", true),
         ("archive/monitor/src/rpc_limits.rs", false),
         ("archive/replicas/src/admissions.rs", true),
         ("archive/jobs/src/rpc/run.rs", true),

@@ -110,7 +110,9 @@ impl Archive {
     pub fn end_up(&mut self, signal: Signal) {
         let mut child = self.up.take().expect("an archive that is up");
         kill_process(Pid::from_child(&child), signal).expect("a signal");
-        child.wait().expect("an end");
+        wait("the end of up", || {
+            child.try_wait().expect("a child").is_some()
+        });
     }
 
     /// Returns whether the process is there that was started last.
