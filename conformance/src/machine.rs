@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use archive_bitarchive::testing::options;
-use archive_bitarchive::{AtticSettings, Entry, Node, NodeError, NodeOptions};
+use archive_bitarchive::{AtticSettings, CatalogEntry, Node, NodeError, NodeOptions};
 use archive_durable::{VolumeProblem, directory};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, Root, UploadId, VolumeId};
@@ -43,10 +43,12 @@ impl CrashMachine {
     pub fn prepare(directory: &Path) -> Result<Self> {
         let machine = Self::at(directory);
         for place in [directory, &machine.disk(), &machine.data()] {
-            directory::make(place)?;
+            directory::make_directory(place)?;
         }
         let node = machine.start(0)?;
-        node.disks.volumes.init(&machine.disk(), &volume()?)?;
+        node.disks
+            .volumes
+            .init_volume(&machine.disk(), &volume()?)?;
         Ok(machine)
     }
 
@@ -110,17 +112,17 @@ impl CrashMachine {
 
     /// Returns the names of the files in `incoming/`.
     pub fn incoming(&self) -> Result<Vec<String>> {
-        let listed = directory::list(&self.disk().join("incoming"))?;
-        let text = |entry: directory::Entry| entry.name.to_string_lossy().into_owned();
+        let listed = directory::list_directory(&self.disk().join("incoming"))?;
+        let text = |entry: directory::DirectoryEntry| entry.name.to_string_lossy().into_owned();
         Ok(listed.into_iter().map(text).collect())
     }
 
     fn list(&self) -> Result<Vec<(PathBuf, String)>> {
         let mut found = Vec::new();
         let top = self.disk().join("files");
-        for folder in directory::list(&top)? {
+        for folder in directory::list_directory(&top)? {
             let folder = top.join(folder.name);
-            for entry in directory::list(&folder)? {
+            for entry in directory::list_directory(&folder)? {
                 let name = entry.name.to_string_lossy().into_owned();
                 found.push((folder.join(&entry.name), name));
             }
@@ -131,7 +133,7 @@ impl CrashMachine {
 
 /// Stores the file that `name` stands for, as a repository would: signed, and going on where an earlier attempt of
 /// the same upload was cut, if what is there is right.
-pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, NodeError>> {
+pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<CatalogEntry, NodeError>> {
     let bytes = content(name)?;
     let upload = upload(name)?;
     let signed = admission(name, now)?.sign(&signing_key())?;
@@ -145,13 +147,13 @@ pub fn store(node: &Node, name: &FileName, now: i64) -> Result<Result<Entry, Nod
         let here = if let Some(length) = agreed_length {
             length
         } else {
-            receiving = receiving.keep(0)?;
+            receiving = receiving.keep_prefix(0)?;
             0
         };
         for block in bytes[here..].chunks(BLOCK) {
             receiving.write_all(block)?;
         }
-        receiving.commit(&signed, now)
+        receiving.commit_upload(&signed, now)
     };
     Ok(send())
 }
@@ -171,7 +173,7 @@ pub fn cut(node: &Node, name: &FileName, length: usize) -> Result<()> {
         .files
         .begin_upload(&upload(name)?, name, bytes.len() as u64)?;
     receiving.write_all(bytes.get(..length).context("shorter than that")?)?;
-    receiving.sync()?;
+    receiving.sync_bytes()?;
     Ok(())
 }
 
@@ -189,7 +191,7 @@ pub fn poison(node: &Node) -> Option<String> {
     let problem = node
         .disks
         .volumes
-        .all()
+        .list_volumes()
         .into_iter()
         .find_map(|volume| volume.problem);
     problem

@@ -90,7 +90,7 @@ fn stored_file_is_everywhere_and_never_replaced() {
         for replica in [None, Some("one"), Some("two")] {
             let wanted = FileRange {
                 replica: replica.map(|id| id.parse().unwrap()),
-                ..FileRange::whole(name.clone())
+                ..FileRange::whole_file(name.clone())
             };
             let (read, end) = get(cluster, &wanted).await;
             end.unwrap();
@@ -116,7 +116,7 @@ fn stored_file_is_everywhere_and_never_replaced() {
         let other = store(cluster, &name, &noise(SIZE, 2)).await.unwrap_err();
         assert!(matches!(other, ClientError::Exists(_)), "{other}");
         assert_eq!(other.class(), ErrorClass::Refused);
-        let (read, _) = get(cluster, &FileRange::whole(name)).await;
+        let (read, _) = get(cluster, &FileRange::whole_file(name)).await;
         assert!(read == bytes);
     });
 }
@@ -144,7 +144,7 @@ fn absent_node_is_named_and_later_made_good() {
             "{said}"
         );
         for name in [&before, &during] {
-            let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
+            let (read, end) = get(cluster, &FileRange::whole_file(name.clone())).await;
             end.unwrap();
             assert!(read == bytes, "{name}");
         }
@@ -210,7 +210,7 @@ fn flipped_bits_are_harmless_unless_in_both_copies() {
         let name = name("a");
         let bytes = noise(SIZE, 5);
         store(cluster, &name, &bytes).await.unwrap();
-        let whole = FileRange::whole(name.clone());
+        let whole = FileRange::whole_file(name.clone());
         let here = 10 * GROUP_SIZE;
         let there = 40 * GROUP_SIZE;
 
@@ -337,12 +337,12 @@ async fn assert_only(cluster: &Cluster, name: &FileName, bytes: &[u8]) {
         assert_eq!(said, [(name, Some(root(bytes)))], "{replica:?}");
         assert_eq!(end.gaps, []);
     }
-    let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
+    let (read, end) = get(cluster, &FileRange::whole_file(name.clone())).await;
     end.unwrap();
     assert!(read == bytes);
     // What was refused is forgotten soon.
     eventually("nothing is left", LONG, async || {
-        let left = |replica| directory::list(&cluster.incoming(replica)).unwrap();
+        let left = |replica| directory::list_directory(&cluster.incoming(replica)).unwrap();
         let left = ["one", "two"].map(left);
         left.iter().all(Vec::is_empty).then_some(()).ok_or(left)
     })
@@ -394,7 +394,7 @@ fn abandoned_store_shows_nothing_and_can_be_repeated() {
             let (entries, _) = list(&cluster.reader(), replica).await.unwrap();
             assert_eq!(entries, [], "{replica:?}");
         }
-        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(name.clone())).await;
         let error = end.unwrap_err();
         assert!(matches!(error, ClientError::NotFound(_)), "{error}");
         assert!(read.is_empty());

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use archive_bitarchive::{Condition, Entry, Node, NodeError};
+use archive_bitarchive::{CatalogEntry, Condition, Node, NodeError};
 use archive_model::{FileName, Root};
 use conformance::machine::{self, CrashMachine};
 use tempfile::TempDir;
@@ -167,7 +167,7 @@ fn relocate(machine: &CrashMachine, from: &Path) {
         machine.directory().to_str().unwrap(),
     );
     assert_ne!(text, moved);
-    archive_durable::replace(&memory, moved.as_bytes()).unwrap();
+    archive_durable::replace_file(&memory, moved.as_bytes()).unwrap();
 }
 
 /// A run of the child, with its outcome.
@@ -195,7 +195,7 @@ impl Case<'_> {
             );
             node.disks
                 .volumes
-                .clear(&machine::volume().unwrap())
+                .clear_volume(&machine::volume().unwrap())
                 .unwrap();
             drop(node);
             node = self.machine.start(AFTER).unwrap();
@@ -220,7 +220,7 @@ fn final_names_bear_whole_files(machine: &CrashMachine, what: &str) {
     }
 }
 
-fn listing(node: &Node) -> BTreeMap<FileName, Entry> {
+fn listing(node: &Node) -> BTreeMap<FileName, CatalogEntry> {
     let entries = node.files.list_entries(None).unwrap();
     entries
         .map(Result::unwrap)
@@ -234,7 +234,7 @@ fn expected_root(name: &FileName) -> Root {
 
 /// Asserts that listed files have the right root, and acknowledged ones are listed as present, with that root.
 fn listed_files_are_right(
-    listed: &BTreeMap<FileName, Entry>,
+    listed: &BTreeMap<FileName, CatalogEntry>,
     acknowledged: &BTreeMap<FileName, String>,
     what: &str,
 ) {
@@ -257,7 +257,11 @@ fn listed_files_are_right(
 }
 
 /// Each file is stored when it is sent again, or is refused because it is there already with the right root.
-fn everything_can_be_stored_again(node: &Node, listed: &BTreeMap<FileName, Entry>, what: &str) {
+fn everything_can_be_stored_again(
+    node: &Node,
+    listed: &BTreeMap<FileName, CatalogEntry>,
+    what: &str,
+) {
     for name in STORED.into_iter().chain([KEPT]).map(name) {
         let root = match machine::store(node, &name, AFTER).unwrap() {
             Ok(entry) => entry.row.root,

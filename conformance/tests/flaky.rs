@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::Command;
 
-use archive_durable::{directory, replace};
+use archive_durable::{directory, replace_file};
 use conformance::tree;
 use tempfile::TempDir;
 
@@ -46,8 +46,8 @@ fn only_tests_that_pass_alone_are_flaky() {
     let workspace = TempDir::new().unwrap();
     let write = |path: &str, text: &str| {
         let path = workspace.path().join(path);
-        directory::make(path.parent().unwrap()).unwrap();
-        replace(&path, text.as_bytes()).unwrap();
+        directory::make_directory(path.parent().unwrap()).unwrap();
+        replace_file(&path, text.as_bytes()).unwrap();
     };
     write(
         "Cargo.toml",

@@ -29,9 +29,9 @@ impl std::error::Error for Stop {}
 
 /// The order to end a job, shared by all clones. The first reason given stands.
 #[derive(Clone, Debug, Default)]
-pub struct Control(Arc<AtomicU8>);
+pub struct StopControl(Arc<AtomicU8>);
 
-impl Control {
+impl StopControl {
     /// Ends the job: whatever computes for it sees that within a moment.
     pub fn stop(&self, why: Stop) {
         let code = match why {
@@ -46,7 +46,7 @@ impl Control {
     }
 
     /// Returns the reason why it has to end; `None` if it may continue.
-    pub fn why(&self) -> Option<Stop> {
+    pub fn stop_reason(&self) -> Option<Stop> {
         match self.0.load(Ordering::Relaxed) {
             0 => None,
             1 => Some(Stop::Cancelled),
@@ -60,8 +60,8 @@ impl Control {
     /// # Errors
     ///
     /// [`Stop`] if the job has to end.
-    pub fn check(&self) -> Result<(), Stop> {
-        self.why().map_or(Ok(()), Err)
+    pub fn check_stop(&self) -> Result<(), Stop> {
+        self.stop_reason().map_or(Ok(()), Err)
     }
 }
 
@@ -73,13 +73,13 @@ mod tests {
     /// is reported as a cancellation.
     #[test]
     fn first_stop_reason_wins_in_all_clones() {
-        let control = Control::default();
+        let control = StopControl::default();
         let other = control.clone();
-        assert_eq!(other.check(), Ok(()));
+        assert_eq!(other.check_stop(), Ok(()));
         control.stop(Stop::Time);
         other.stop(Stop::Cancelled);
         assert_eq!(
-            (control.why(), other.why()),
+            (control.stop_reason(), other.stop_reason()),
             (Some(Stop::Time), Some(Stop::Time))
         );
     }

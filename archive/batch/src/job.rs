@@ -24,7 +24,7 @@ pub struct File {
 
 /// The reason why bytes could not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum ReadBytesError {
     /// A range of bytes is not what was admitted, or cannot be read. Bytes behind the range may be good.
     #[error("bytes {}–{} are damaged: {reason}", .range.start, .range.end)]
     Damaged {
@@ -44,7 +44,7 @@ pub trait FileSource: Send {
     ///
     /// # Errors
     /// The reason why the first byte cannot be handed out. If a later one cannot, returns the bytes before it.
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError>;
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadBytesError>;
 }
 
 /// The output of a job. A sink may make the job wait until its reader takes more.
@@ -76,30 +76,30 @@ pub enum Reads {
 
 /// The reason why a job could not do its work.
 #[derive(Debug)]
-pub enum JobError {
+pub enum BatchJobError {
     /// The job was stopped.
     Stopped(Stop),
     /// The bytes cannot be read, or are broken, here.
-    Read(archive_formats::warc::ReadError),
+    Read(archive_formats::warc::ReadRecordError),
     /// The job itself reports what is wrong with this record or file; the next one may be good.
     Failed(String),
     /// The job is of no more use for this file: it trapped, or went over a limit.
     Broken(String),
 }
 
-impl From<Stop> for JobError {
+impl From<Stop> for BatchJobError {
     fn from(stop: Stop) -> Self {
         Self::Stopped(stop)
     }
 }
 
-impl From<archive_formats::warc::ReadError> for JobError {
-    fn from(error: archive_formats::warc::ReadError) -> Self {
+impl From<archive_formats::warc::ReadRecordError> for BatchJobError {
+    fn from(error: archive_formats::warc::ReadRecordError) -> Self {
         Self::Read(error)
     }
 }
 
-impl fmt::Display for JobError {
+impl fmt::Display for BatchJobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stopped(stop) => stop.fmt(f),
@@ -109,7 +109,7 @@ impl fmt::Display for JobError {
     }
 }
 
-impl std::error::Error for JobError {}
+impl std::error::Error for BatchJobError {}
 
 /// The work on one file: `begin`, then its bytes or its records, then `end`.
 ///
@@ -122,7 +122,7 @@ pub trait Job {
     ///
     /// # Errors
     /// The fault of the file, or of the job itself.
-    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         let _ = (file, out);
         Ok(())
     }
@@ -132,7 +132,7 @@ pub trait Job {
     ///
     /// # Errors
     /// As for [`Self::begin`].
-    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
+    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), BatchJobError> {
         let _ = (bytes, out);
         Ok(())
     }
@@ -146,9 +146,9 @@ pub trait Job {
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         let _ = out;
-        Ok(record.end()?)
+        Ok(record.read_end()?)
     }
 
     /// Ends the file. Not called if a job for bytes was not shown all of them, or if the job is broken. It is called
@@ -156,7 +156,7 @@ pub trait Job {
     ///
     /// # Errors
     /// As for [`Self::begin`].
-    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         let _ = out;
         Ok(())
     }

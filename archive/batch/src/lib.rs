@@ -3,7 +3,7 @@
 //! Owns what a job is ([`Job`], [`Plan`]), which jobs are built in ([`built_in`]), and the way of one file through a
 //! job ([`run_file`]). Jobs of users, which are WebAssembly components, are [`Plan`]s of `archive-component`, which has
 //! the engine for them. Knows no network, no node and no clock of its own: the caller brings the bytes, proven while
-//! they are read ([`FileSource`]), takes the output ([`Sink`]), and says when the job has to end ([`Control`]).
+//! they are read ([`FileSource`]), takes the output ([`Sink`]), and says when the job has to end ([`StopControl`]).
 //!
 //! Each file has a job of its own, which is dropped after it. So what a job writes about a file depends on that file
 //! alone; one file cannot spoil another; and a job that was interrupted continues after any file. Work over several
@@ -19,14 +19,14 @@
 //! - [`run`] (one file through one job), [`mod@reduce`] (the outputs of all files become one result).
 //!
 //! ```
-//! use archive_batch::{Control, File, FileInput, ReadError, Reducer, FileSource, plan, run_file};
+//! use archive_batch::{StopControl, File, FileInput, ReadBytesError, Reducer, FileSource, plan, run_file};
 //! use archive_model::{FileName, Root};
 //!
 //! /// A file in memory. A node has one that proves what it reads.
 //! struct Memory(&'static [u8]);
 //!
 //! impl FileSource for Memory {
-//!     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+//!     fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadBytesError> {
 //!         let from = usize::try_from(offset).unwrap_or(usize::MAX).min(self.0.len());
 //!         let count = buffer.len().min(self.0.len() - from);
 //!         buffer[..count].copy_from_slice(&self.0[from..from + count]);
@@ -43,7 +43,7 @@
 //!     stored: "2026-11-21T19:14:09Z".to_owned(),
 //! };
 //! let plan = plan("mime-statistics", &[])?;
-//! let control = Control::default();
+//! let control = StopControl::default();
 //! let mut output = Vec::new();
 //! let input = FileInput { file: &file, source: &mut Memory(bytes) };
 //! let done = run_file(plan.as_ref(), input, &mut output, &control)?;
@@ -64,8 +64,8 @@ pub mod plan;
 pub mod reduce;
 pub mod run;
 
-pub use control::{Control, Stop};
-pub use job::{File, FileSource, Job, JobError, ReadError, Reads, Sink};
-pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan};
+pub use control::{Stop, StopControl};
+pub use job::{BatchJobError, File, FileSource, Job, ReadBytesError, Reads, Sink};
+pub use plan::{Argument, InvalidJob, JobInfo, Plan, Reduce, built_in, plan_job};
 pub use reduce::Reducer;
 pub use run::{FileInput, FileResult, run_file};

@@ -5,8 +5,8 @@ use std::fmt;
 pub use archive_model::Reduce;
 
 use self::arguments::Arguments;
-use crate::control::Control;
-use crate::job::{Job, JobError};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, Job};
 
 mod arguments;
 mod checksum;
@@ -90,7 +90,7 @@ pub trait Plan: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// The job cannot be started, as for a component that traps at once.
-    fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError>;
+    fn start(&self, control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError>;
 }
 
 /// A built-in job: its description, and how it is prepared with its arguments.
@@ -110,25 +110,28 @@ impl BuiltInJob {
 
 /// Every built-in job, sorted by name. A job that stands here is listed, run, described and tested.
 static BUILT_IN: &[BuiltInJob] = &[
-    BuiltInJob::new(checksum::INFO, checksum::plan),
-    BuiltInJob::new(crawl_log::DOMAIN, crawl_log::domain),
-    BuiltInJob::new(crawl_log::LINES, crawl_log::lines),
-    BuiltInJob::new(dedup_cdx::INFO, dedup_cdx::plan),
-    BuiltInJob::new(export::INFO, export::plan),
-    BuiltInJob::new(extract_cdx::INFO, extract_cdx::plan),
+    BuiltInJob::new(checksum::INFO, checksum::plan_checksum),
+    BuiltInJob::new(crawl_log::DOMAIN, crawl_log::plan_domain_lines),
+    BuiltInJob::new(crawl_log::LINES, crawl_log::plan_log_lines),
+    BuiltInJob::new(dedup_cdx::INFO, dedup_cdx::plan_dedup_cdx),
+    BuiltInJob::new(export::INFO, export::plan_export),
+    BuiltInJob::new(extract_cdx::INFO, extract_cdx::plan_extract_cdx),
     BuiltInJob::new(extract_links::INFO, |_| {
         Ok(Box::new(extract_links::ExtractLinks))
     }),
-    BuiltInJob::new(extract_metadata::INFO, extract_metadata::plan),
+    BuiltInJob::new(
+        extract_metadata::INFO,
+        extract_metadata::plan_extract_metadata,
+    ),
     BuiltInJob::new(extract_text::INFO, |_| {
         Ok(Box::new(extract_text::ExtractText))
     }),
     BuiltInJob::new(file_list::INFO, |_| Ok(Box::new(file_list::FileList))),
-    BuiltInJob::new(file_list::SINCE, file_list::since),
+    BuiltInJob::new(file_list::SINCE, file_list::plan_files_since),
     BuiltInJob::new(mime_statistics::INFO, |_| {
         Ok(Box::new(mime_statistics::MimeStatistics))
     }),
-    BuiltInJob::new(url_search::INFO, url_search::plan),
+    BuiltInJob::new(url_search::INFO, url_search::plan_url_search),
 ];
 
 /// Returns the descriptions of the built-in jobs, by name.
@@ -141,9 +144,9 @@ pub fn built_in() -> impl Iterator<Item = &'static JobInfo> {
 /// # Errors
 ///
 /// [`InvalidJob`] if there is no such job, or an argument is missing, unknown or wrong.
-pub fn plan(name: &str, arguments: &[(String, String)]) -> Result<Box<dyn Plan>, InvalidJob> {
+pub fn plan_job(name: &str, arguments: &[(String, String)]) -> Result<Box<dyn Plan>, InvalidJob> {
     let Some(job) = BUILT_IN.iter().find(|job| job.info.name == name) else {
         return Err(InvalidJob::Unknown(name.to_owned()));
     };
-    (job.prepare)(&Arguments::read(&job.info, arguments)?)
+    (job.prepare)(&Arguments::read_given(&job.info, arguments)?)
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use archive_formats::cdx::{SortError, Sorter};
 
-use crate::control::{Control, Stop};
-use crate::job::{JobError, Sink};
+use crate::control::{Stop, StopControl};
+use crate::job::{BatchJobError, Sink};
 use crate::plan::Reduce;
 
 mod sum;
@@ -30,14 +30,14 @@ const MEMORY: usize = 64 << 20;
 /// The reduce step of a built-in job. Sorts on disk, in bounded memory.
 ///
 /// ```
-/// use archive_batch::{Control, Reduce, Reducer};
+/// use archive_batch::{StopControl, Reduce, Reducer};
 ///
 /// let scratch = std::env::temp_dir();
 /// let mut result = Vec::new();
 /// Reducer::new(Reduce::Unique, &scratch)
-///     .reduce(&mut b"b\na\nb\n".as_slice(), &mut result, &Control::default())?;
+///     .reduce_outputs(&mut b"b\na\nb\n".as_slice(), &mut result, &StopControl::default())?;
 /// assert_eq!(result, b"a\nb\n");
-/// # Ok::<(), archive_batch::JobError>(())
+/// # Ok::<(), archive_batch::BatchJobError>(())
 /// ```
 #[derive(Debug)]
 pub struct Reducer {
@@ -63,8 +63,8 @@ impl Reducer {
     /// Has `room` asked before anything is written under the scratch folder, whether that number of bytes may lie there
     /// in all.
     #[must_use]
-    pub fn within(mut self, room: impl Fn(u64) -> io::Result<()> + Send + 'static) -> Self {
-        self.sorter = self.sorter.within(room);
+    pub fn with_room(mut self, room: impl Fn(u64) -> io::Result<()> + Send + 'static) -> Self {
+        self.sorter = self.sorter.with_room(room);
         self
     }
 
@@ -72,20 +72,20 @@ impl Reducer {
     ///
     /// # Errors
     ///
-    /// [`JobError`] if the input, the scratch folder or the sink fails, a line cannot be used, or the job has to end.
-    pub fn reduce(
+    /// [`BatchJobError`] if the input, the scratch folder or the sink fails, a line cannot be used, or the job has to end.
+    pub fn reduce_outputs(
         self,
         input: &mut dyn Read,
         out: &mut dyn Sink,
-        control: &Control,
-    ) -> Result<(), JobError> {
+        control: &StopControl,
+    ) -> Result<(), BatchJobError> {
         let Self {
             kind,
             sorter,
             memory,
         } = self;
         let asked = control.clone();
-        let sorter = sorter.checking(move || asked.check().map_err(io::Error::other));
+        let sorter = sorter.with_check(move || asked.check_stop().map_err(io::Error::other));
         let mut written = SinkWriter {
             out,
             control,
@@ -95,15 +95,15 @@ impl Reducer {
         let result = match kind {
             Reduce::Concatenate => concatenate(input, &mut written),
             Reduce::Sort => sort(input, sorter, &mut written),
-            Reduce::Unique => sort(input, sorter.unique(), &mut written),
-            Reduce::Sum => sum::sum(input, sorter, &mut written, memory),
-            Reduce::Component => Err(JobError::Failed(
+            Reduce::Unique => sort(input, sorter.dropping_duplicates(), &mut written),
+            Reduce::Sum => sum::sum_columns(input, sorter, &mut written, memory),
+            Reduce::Component => Err(BatchJobError::Failed(
                 "a component makes its result itself".to_owned(),
             )),
         };
         let result = result.and_then(|()| written.flush().map_err(|error| failed(&error)));
         // Whatever went wrong after the job had to end, that is why it ends.
-        control.check()?;
+        control.check_stop()?;
         if let Some(stop) = written.stopped {
             return Err(stop.into());
         }
@@ -114,7 +114,7 @@ impl Reducer {
 /// Writes to a sink, in pieces. A job that has to end is met by the next piece.
 struct SinkWriter<'a> {
     out: &'a mut dyn Sink,
-    control: &'a Control,
+    control: &'a StopControl,
     stopped: Option<Stop>,
     held: Vec<u8>,
 }
@@ -134,7 +134,7 @@ impl Write for SinkWriter<'_> {
         }
         let result = self
             .control
-            .check()
+            .check_stop()
             .and_then(|()| self.out.write(&self.held));
         self.held.clear();
         result.map_err(|stop| {
@@ -144,18 +144,18 @@ impl Write for SinkWriter<'_> {
     }
 }
 
-fn failed(error: &io::Error) -> JobError {
-    JobError::Failed(error.to_string())
+fn failed(error: &io::Error) -> BatchJobError {
+    BatchJobError::Failed(error.to_string())
 }
 
-fn unsorted(error: &SortError) -> JobError {
-    JobError::Failed(error.to_string())
+fn unsorted(error: &SortError) -> BatchJobError {
+    BatchJobError::Failed(error.to_string())
 }
 
-fn concatenate(input: &mut dyn Read, out: &mut SinkWriter<'_>) -> Result<(), JobError> {
+fn concatenate(input: &mut dyn Read, out: &mut SinkWriter<'_>) -> Result<(), BatchJobError> {
     let mut piece = vec![0; PIECE];
     loop {
-        out.control.check()?;
+        out.control.check_stop()?;
         let count = read(input, &mut piece)?;
         if count == 0 {
             return Ok(());
@@ -169,7 +169,7 @@ fn sort(
     input: &mut dyn Read,
     mut sorter: Sorter,
     out: &mut SinkWriter<'_>,
-) -> Result<(), JobError> {
+) -> Result<(), BatchJobError> {
     each_line(input, out.control, |_, line| {
         sorter.push(line).map_err(|error| unsorted(&error))
     })?;
@@ -177,13 +177,13 @@ fn sort(
     Ok(())
 }
 
-fn read(input: &mut dyn Read, piece: &mut [u8]) -> Result<usize, JobError> {
+fn read(input: &mut dyn Read, piece: &mut [u8]) -> Result<usize, BatchJobError> {
     loop {
         match input.read(piece) {
             Ok(count) => return Ok(count),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                return Err(JobError::Failed(format!(
+                return Err(BatchJobError::Failed(format!(
                     "the output of the files cannot be read: {error}"
                 )));
             }
@@ -194,15 +194,15 @@ fn read(input: &mut dyn Read, piece: &mut [u8]) -> Result<usize, JobError> {
 /// Calls `each` with each line, without its line end, and with its number from 1. The last line may have no end.
 fn each_line(
     input: &mut dyn Read,
-    control: &Control,
-    mut each: impl FnMut(u64, &[u8]) -> Result<(), JobError>,
-) -> Result<(), JobError> {
+    control: &StopControl,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), BatchJobError>,
+) -> Result<(), BatchJobError> {
     let mut piece = vec![0; PIECE];
     // The beginning of a line that did not end in the piece before.
     let mut begun = Vec::new();
     let mut number = 0;
     loop {
-        control.check()?;
+        control.check_stop()?;
         let count = read(input, &mut piece)?;
         let mut rest = &piece[..count];
         if rest.is_empty() {
@@ -231,11 +231,11 @@ fn each_line(
     }
 }
 
-fn check_length(number: u64, line: &[u8]) -> Result<(), JobError> {
+fn check_length(number: u64, line: &[u8]) -> Result<(), BatchJobError> {
     if line.len() <= LONGEST_LINE {
         return Ok(());
     }
-    Err(JobError::Failed(format!(
+    Err(BatchJobError::Failed(format!(
         "line {number} of the output is longer than {LONGEST_LINE} bytes: {:?}…",
         String::from_utf8_lossy(line.get(..80).unwrap_or(line))
     )))

@@ -9,8 +9,8 @@ use archive_model::batch::MOST_FAILURES;
 use archive_model::limits::LONGEST_REASON;
 use archive_model::{FailureKind, FileFailure};
 
-use crate::control::{Control, Stop};
-use crate::job::{File, FileSource, Job, JobError, ReadError, Reads, Sink};
+use crate::control::{Stop, StopControl};
+use crate::job::{BatchJobError, File, FileSource, Job, ReadBytesError, Reads, Sink};
 use crate::plan::Plan;
 
 mod input;
@@ -61,9 +61,9 @@ pub fn run_file(
     plan: &dyn Plan,
     mut input: FileInput<'_>,
     out: &mut dyn Sink,
-    control: &Control,
+    control: &StopControl,
 ) -> Result<FileResult, Stop> {
-    control.check()?;
+    control.check_stop()?;
     let mut done = FileResult::default();
     let job = match plan.start(control) {
         Ok(job) => job,
@@ -90,7 +90,7 @@ pub fn run_file(
     if goes_on && let Err(error) = run.job.end(run.out) {
         run.done.note(None, error)?;
     }
-    control.check()?;
+    control.check_stop()?;
     Ok(run.done)
 }
 
@@ -98,7 +98,7 @@ pub fn run_file(
 struct FileRun<'a> {
     job: Box<dyn Job + 'a>,
     out: &'a mut dyn Sink,
-    control: &'a Control,
+    control: &'a StopControl,
     done: FileResult,
 }
 
@@ -120,12 +120,12 @@ impl FileResult {
     }
 
     /// Notes a failure of the job. An error when the whole job has to end.
-    fn note(&mut self, offset: Option<u64>, error: JobError) -> Result<(), Stop> {
+    fn note(&mut self, offset: Option<u64>, error: BatchJobError) -> Result<(), Stop> {
         match error {
-            JobError::Stopped(stop) => return Err(stop),
-            JobError::Read(error) => self.fail(FailureKind::Format, offset, error.to_string()),
-            JobError::Failed(reason) => self.fail(FailureKind::Job, offset, reason),
-            JobError::Broken(reason) => self.fail(FailureKind::Component, offset, reason),
+            BatchJobError::Stopped(stop) => return Err(stop),
+            BatchJobError::Read(error) => self.fail(FailureKind::Format, offset, error.to_string()),
+            BatchJobError::Failed(reason) => self.fail(FailureKind::Job, offset, reason),
+            BatchJobError::Broken(reason) => self.fail(FailureKind::Component, offset, reason),
         }
         Ok(())
     }
@@ -138,12 +138,12 @@ impl FileRun<'_> {
         let mut buffer = vec![0; CHUNK];
         let mut at = 0;
         while at < size {
-            self.control.check()?;
+            self.control.check_stop()?;
             let left = usize::try_from(size - at).unwrap_or(CHUNK).min(CHUNK);
             let room = &mut buffer[..left];
             match input.source.read_at(at, room) {
                 Ok(0) => {
-                    let words = input::early(at, size);
+                    let words = input::early_end_message(at, size);
                     self.done.fail(FailureKind::Damaged, Some(at), words);
                     return Ok(false);
                 }
@@ -156,16 +156,16 @@ impl FileRun<'_> {
                     }
                     at += count as u64;
                 }
-                Err(ReadError::Damaged { range, reason }) => {
+                Err(ReadBytesError::Damaged { range, reason }) => {
                     let words = format!(
                         "{}; the rest of the file is left",
-                        input::damaged(&range, &reason)
+                        input::damage_message(&range, &reason)
                     );
                     self.done
                         .fail(FailureKind::Damaged, Some(range.start), words);
                     return Ok(false);
                 }
-                Err(ReadError::Gone(reason)) => {
+                Err(ReadBytesError::Gone(reason)) => {
                     self.done.fail(FailureKind::Damaged, Some(at), reason);
                     return Ok(false);
                 }

@@ -6,7 +6,7 @@ use archive_proof::{Admission, Envelope, TrustFile};
 use crate::error::NodeError;
 
 /// Reads the admission of `name`, if a trusted key signed it.
-pub(crate) fn verify(
+pub(crate) fn verify_admission(
     admission: &Envelope,
     trust: &TrustFile,
     name: &FileName,
@@ -18,7 +18,7 @@ pub(crate) fn verify(
 }
 
 /// Compares a received file with its admission; the error names the first difference.
-pub(crate) fn compare(
+pub(crate) fn compare_content(
     admitted: &Admission,
     name: &FileName,
     upload: &UploadId,

@@ -15,20 +15,23 @@ mod moves;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use archive_durable::{DiskError, directory, replace};
+use archive_durable::{DiskError, directory, replace_file};
 use archive_model::{Approval, AtticKind, Cause, FileName, NodeId};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use item::{AtticId, InvalidAtticId, Item, ItemPlace, ItemReference, Removal, item, list};
-pub(crate) use item::{latest, read_reason, size};
-pub(crate) use moves::{AtticMoves, MoveEnd, inside, is_there};
+pub use item::{
+    AtticId, InvalidAtticId, ItemPlace, ItemReference, LocalAtticItem, RemovalOrder, list_items,
+    read_item,
+};
+pub(crate) use item::{latest_change, measure_item, read_reason};
+pub(crate) use moves::{AtticMoves, MoveEnd, is_there, place_inside};
 
 use crate::layout::{Layout, is_file};
 
 /// The reason why an item lies in the attic: `why.json` in its directory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reason {
+pub struct AtticReason {
     /// The format, `holdfast-attic/1`.
     pub format: String,
     /// The file that the item belongs to.
@@ -40,7 +43,7 @@ pub struct Reason {
     /// The reason that the person or part gave.
     pub why: String,
     /// The kind of the item.
-    pub kind: Kind,
+    pub kind: AtticItemKind,
     /// The two persons who decided it, if two did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -49,7 +52,7 @@ pub struct Reason {
 /// The kind of an item, as `why.json` has it: every kind of an attic except a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum AtticItemKind {
     /// A whole file with its sidecar and outboard: it can be taken back.
     File,
     /// Groups that were replaced by a repair, with their positions.
@@ -58,12 +61,12 @@ pub enum Kind {
     Leftover,
 }
 
-impl From<Kind> for AtticKind {
-    fn from(kind: Kind) -> Self {
+impl From<AtticItemKind> for AtticKind {
+    fn from(kind: AtticItemKind) -> Self {
         match kind {
-            Kind::File => Self::File,
-            Kind::Groups => Self::Groups,
-            Kind::Leftover => Self::Leftover,
+            AtticItemKind::File => Self::File,
+            AtticItemKind::Groups => Self::Groups,
+            AtticItemKind::Leftover => Self::Leftover,
         }
     }
 }
@@ -73,9 +76,9 @@ pub(crate) const FORMAT: &str = "holdfast-attic/1";
 /// The name of the file with the reason.
 pub(crate) const REASON_NAME: &str = "why.json";
 
-impl Reason {
+impl AtticReason {
     /// Makes the reason of an item that somebody asked for.
-    pub fn new(kind: Kind, name: &FileName, at: Timestamp, cause: &Cause) -> Self {
+    pub fn new(kind: AtticItemKind, name: &FileName, at: Timestamp, cause: &Cause) -> Self {
         Self {
             format: FORMAT.to_owned(),
             name: name.clone(),
@@ -94,7 +97,7 @@ impl Reason {
             why: why.to_owned(),
             approval: None,
         };
-        Self::new(Kind::Leftover, name, at, &cause)
+        Self::new(AtticItemKind::Leftover, name, at, &cause)
     }
 }
 
@@ -103,7 +106,7 @@ impl Reason {
 pub fn put_aside(
     layout: &Layout,
     id: &str,
-    reason: &Reason,
+    reason: &AtticReason,
     paths: &[&Path],
 ) -> Result<PathBuf, DiskError> {
     let place = make_place(layout, "", id, reason)?;
@@ -128,7 +131,7 @@ pub(crate) fn put_leftovers_aside(
     node: &NodeId,
     now: Timestamp,
 ) -> Result<(), DiskError> {
-    let target = layout.target(name);
+    let target = layout.target_paths(name);
     let paths = [&target.file, &target.sidecar, &target.outboard].map(PathBuf::as_path);
     let mut is_anything = false;
     for path in paths {
@@ -138,7 +141,7 @@ pub(crate) fn put_leftovers_aside(
         return Ok(());
     }
     let why = "leftover of an upload that was cut, or of a file that is missing";
-    let reason = Reason::of_leftover(name, now, node, why);
+    let reason = AtticReason::of_leftover(name, now, node, why);
     put_aside(layout, id, &reason, &paths).map(|_| ())
 }
 
@@ -148,7 +151,7 @@ pub(crate) fn make_place(
     layout: &Layout,
     prefix: &str,
     id: &str,
-    reason: &Reason,
+    reason: &AtticReason,
 ) -> Result<PathBuf, DiskError> {
     let mut number = 1_u64;
     let place = loop {
@@ -162,7 +165,7 @@ pub(crate) fn make_place(
     };
     let text = serde_json::to_vec_pretty(reason)
         .map_err(|error| DiskError::new("write", &place, std::io::Error::other(error)))?;
-    replace(&place.join(REASON_NAME), &text)?;
+    replace_file(&place.join(REASON_NAME), &text)?;
     Ok(place)
 }
 

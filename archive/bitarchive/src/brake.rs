@@ -15,8 +15,8 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_durable::{read_state, replace};
-use archive_model::later;
+use archive_durable::{read_state, replace_file};
+use archive_model::time_after;
 use jiff::{SignedDuration, Timestamp};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -64,14 +64,14 @@ impl Brake {
         }
     }
 
-    /// Refuses if the hour is full. This is a check before the work; [`Brake::count`] decides.
-    pub fn check(&self, now: Timestamp) -> Result<(), NodeError> {
+    /// Refuses if the hour is full. This is a check before the work; [`Brake::count_removal`] decides.
+    pub fn check_rate(&self, now: Timestamp) -> Result<(), NodeError> {
         let _alone = self.alone.lock();
         self.room(now).map(|_| ())
     }
 
     /// Counts a removal, durably, or refuses it.
-    pub fn count(&self, now: Timestamp) -> Result<(), NodeError> {
+    pub fn count_removal(&self, now: Timestamp) -> Result<(), NodeError> {
         let _alone = self.alone.lock();
         let mut at = self.room(now)?;
         at.push(now);
@@ -80,7 +80,7 @@ impl Brake {
             at,
         })
         .map_err(|error| self.damaged(&error))?;
-        Ok(replace(&self.path, &text)?)
+        Ok(replace_file(&self.path, &text)?)
     }
 
     /// Returns the removals within the hour, if there is room for one more. A removal in the future, from before a
@@ -103,7 +103,7 @@ impl Brake {
         Err(NodeError::TooManyRemovals {
             setting: self.setting,
             most: self.most,
-            again: later(first, HOUR),
+            again: time_after(first, HOUR),
         })
     }
 
@@ -150,16 +150,16 @@ mod tests {
         let data = crate::testing::directory();
         let start = || Brake::new(data.path(), 3);
         for minute in [0, 10, 20] {
-            start().count(at(minute)).unwrap();
+            start().count_removal(at(minute)).unwrap();
         }
-        assert!(is_refused(&start().check(at(30))));
-        let Err(NodeError::TooManyRemovals { again, .. }) = start().count(at(59)) else {
+        assert!(is_refused(&start().check_rate(at(30))));
+        let Err(NodeError::TooManyRemovals { again, .. }) = start().count_removal(at(59)) else {
             panic!("not refused");
         };
         assert_eq!(again, at(60));
-        start().count(at(60)).unwrap();
-        assert!(is_refused(&start().count(at(69))));
-        start().count(at(70)).unwrap();
+        start().count_removal(at(60)).unwrap();
+        assert!(is_refused(&start().count_removal(at(69))));
+        start().count_removal(at(70)).unwrap();
     }
 
     /// Fails if a clock that is set forward or back frees the brake, or holds it for days.
@@ -167,12 +167,12 @@ mod tests {
     fn wrong_clock_neither_opens_nor_blocks_long() {
         let data = crate::testing::directory();
         let brake = Brake::new(data.path(), 2);
-        brake.count(at(1_000_000)).unwrap();
-        brake.count(at(0)).unwrap();
-        assert!(is_refused(&brake.count(at(1))));
-        brake.count(at(61)).unwrap();
-        brake.count(at(62)).unwrap();
-        assert!(is_refused(&brake.count(at(63))));
+        brake.count_removal(at(1_000_000)).unwrap();
+        brake.count_removal(at(0)).unwrap();
+        assert!(is_refused(&brake.count_removal(at(1))));
+        brake.count_removal(at(61)).unwrap();
+        brake.count_removal(at(62)).unwrap();
+        assert!(is_refused(&brake.count_removal(at(63))));
     }
 
     /// Fails if a count of removals that cannot be read counts as no removals, or a limit of zero lets one pass.
@@ -183,12 +183,12 @@ mod tests {
         for text in ["", "{", r#"{"format":"holdfast-removals/9","at":[]}"#] {
             std::fs::write(data.path().join("removals.json"), text).unwrap();
             assert!(
-                matches!(brake.count(at(0)), Err(NodeError::Removals { .. })),
+                matches!(brake.count_removal(at(0)), Err(NodeError::Removals { .. })),
                 "{text}"
             );
         }
         assert!(is_refused(
-            &Brake::new(&data.path().join("other"), 0).check(at(0))
+            &Brake::new(&data.path().join("other"), 0).check_rate(at(0))
         ));
     }
 }

@@ -15,7 +15,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_db::{BrokenDatabase, Database, DbError, Options, Reach, Table, Text, Value};
+use archive_db::{
+    BrokenDatabase, Database, DatabaseOptions, DbError, Reach, Table, TableValue, Text,
+};
 use archive_model::{FileName, Groups, Root, VolumeId};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -27,7 +29,7 @@ type Key = (Text<FileName>, Text<VolumeId>);
 
 /// A file on a volume of this node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CatalogEntry {
     /// The file.
     pub name: FileName,
     /// The volume that has the copy.
@@ -102,7 +104,7 @@ impl fmt::Display for Condition {
 
 impl Row {
     /// Returns the row of a copy that was stored at `stored` and whose bytes all had this root at `verified`.
-    pub const fn intact(size: u64, root: Root, stored: Timestamp, verified: Timestamp) -> Self {
+    pub const fn intact_row(size: u64, root: Root, stored: Timestamp, verified: Timestamp) -> Self {
         Self {
             size,
             root: Some(root),
@@ -122,7 +124,7 @@ impl Row {
     }
 }
 
-impl Value for Row {}
+impl TableValue for Row {}
 
 /// The catalog of one node. Every row is in `files`; a finding is also in `findings`, by the same batch.
 #[derive(Debug)]
@@ -151,7 +153,7 @@ impl Catalog {
     /// from which the stamps of findings count.
     pub fn open(path: &Path, stamp: u64) -> Result<OpenedCatalog, DbError> {
         let was_there = path.join("CURRENT").try_exists().unwrap_or(true);
-        let options = Options::new("catalog", 2, &["files", FINDINGS]);
+        let options = DatabaseOptions::new("catalog", 2, &["files", FINDINGS]);
         let (database, rebuild) = match open_checked(path, &options, was_there) {
             Ok(database) => (database, (!was_there).then(|| "there was none".to_owned())),
             Err(error) if error.is_damage() => {
@@ -169,19 +171,19 @@ impl Catalog {
             writes: AtomicU64::new(0),
             stamped: Mutex::default(),
         };
-        catalog.stamp();
+        catalog.stamp_reach();
         Ok(OpenedCatalog { catalog, rebuild })
     }
 
     /// Writes the stamp beside it. A failure is only logged: an older copy of the catalog might then be believed, or a
     /// new one be built once more.
-    pub fn stamp(&self) {
+    pub fn stamp_reach(&self) {
         let mut stamped = self.stamped.lock();
         let reached = self.database.reach();
         if stamped.as_ref() == Some(&reached) {
             return;
         }
-        match stamp::write(self.database.path(), &reached) {
+        match stamp::write_stamp(self.database.path(), &reached) {
             Ok(()) => *stamped = Some(reached),
             Err(error) => tracing::warn!(%error, "the stamp of the catalog is not written"),
         }
@@ -203,7 +205,7 @@ impl Catalog {
     }
 
     /// Returns the entries of a file on every volume of this node that has, or had, it.
-    pub fn find(&self, name: &FileName) -> Result<Vec<Entry>, DbError> {
+    pub fn find_entries(&self, name: &FileName) -> Result<Vec<CatalogEntry>, DbError> {
         self.files
             .prefix(&Text(name.clone()))?
             .map(to_entry)
@@ -212,10 +214,10 @@ impl Catalog {
 
     /// Lists the entries, sorted by name, then volume, from the first name after `after` on. Damage ends the listing
     /// with an error.
-    pub fn list(
+    pub fn list_entries(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, DbError>> + '_, DbError> {
+    ) -> Result<impl Iterator<Item = Result<CatalogEntry, DbError>> + '_, DbError> {
         let rows = match after {
             None => self.files.scan()?,
             Some(name) => self
@@ -223,7 +225,7 @@ impl Catalog {
                 .range((Text(name.clone()), Text(least_volume()?))..)?,
         };
         let after = after.cloned();
-        let is_later = move |entry: &Result<Entry, DbError>| {
+        let is_later = move |entry: &Result<CatalogEntry, DbError>| {
             entry
                 .as_ref()
                 .map_or(true, |entry| Some(&entry.name) != after.as_ref())
@@ -231,12 +233,12 @@ impl Catalog {
         Ok(rows.map(to_entry).filter(is_later))
     }
 
-    /// Lists the findings, which are the entries in any condition but present, sorted as by [`Catalog::list`]. The cost
+    /// Lists the findings, which are the entries in any condition but present, sorted as by [`Catalog::list_entries`]. The cost
     /// is that of the findings alone.
     pub fn list_findings(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, DbError>> + '_, DbError> {
+    ) -> Result<impl Iterator<Item = Result<CatalogEntry, DbError>> + '_, DbError> {
         let keys = self.findings.keys(after)?;
         let after = after.cloned();
         let entry = move |key: Result<(Key, ()), DbError>| {
@@ -269,7 +271,7 @@ impl Catalog {
     }
 
     /// Writes entries, all or none, durably. The caller holds the names of the copies.
-    pub fn put(&self, entries: &[Entry]) -> Result<(), DbError> {
+    pub fn put_entries(&self, entries: &[CatalogEntry]) -> Result<(), DbError> {
         let changes: Vec<(Key, Option<&Row>)> = entries
             .iter()
             .map(|entry| (key(&entry.name, &entry.volume), Some(&entry.row)))
@@ -278,7 +280,7 @@ impl Catalog {
     }
 
     /// Removes the row of a file that people have withdrawn or moved away.
-    pub fn remove(&self, name: &FileName, volume: &VolumeId) -> Result<(), DbError> {
+    pub fn remove_entry(&self, name: &FileName, volume: &VolumeId) -> Result<(), DbError> {
         self.change(&[(key(name, volume), None)])
     }
 
@@ -290,17 +292,21 @@ impl Catalog {
                 None => batch.delete(&self.files, key)?,
             }
         }
-        self.findings.commit(batch, &self.files, changes)?;
+        self.findings.commit_findings(batch, &self.files, changes)?;
         self.writes.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 }
 
 /// Opens a catalog, and reads all of it; one that was there must have reached its stamp.
-fn open_checked(path: &Path, options: &Options, was_there: bool) -> Result<Database, DbError> {
+fn open_checked(
+    path: &Path,
+    options: &DatabaseOptions,
+    was_there: bool,
+) -> Result<Database, DbError> {
     let mut options = options.clone();
-    if was_there && let Some(reached) = stamp::read(path)? {
-        options = options.reaches(reached);
+    if was_there && let Some(reached) = stamp::read_stamp(path)? {
+        options = options.with_reach(reached);
     }
     let database = Database::open(path, &options)?;
     database.verify()?;
@@ -325,6 +331,6 @@ fn least_volume() -> Result<VolumeId, DbError> {
     })
 }
 
-fn to_entry(row: Result<(Key, Row), DbError>) -> Result<Entry, DbError> {
-    row.map(|((Text(name), Text(volume)), row)| Entry { name, volume, row })
+fn to_entry(row: Result<(Key, Row), DbError>) -> Result<CatalogEntry, DbError> {
+    row.map(|((Text(name), Text(volume)), row)| CatalogEntry { name, volume, row })
 }

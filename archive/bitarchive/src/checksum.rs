@@ -26,10 +26,10 @@ pub mod table;
 pub(crate) mod tests;
 
 #[doc(hidden)]
-pub use put_aside::append;
+pub use put_aside::append_removed_row;
 pub use put_aside::{PutAsideError, RemovedRow, removed_lines};
 pub use receiving::ReceivingFile;
 pub use replica::{ChecksumReplica, ChecksumReplicaOptions, VOLUME};
-pub use serve::serve;
+pub use serve::serve_checksum_replica;
 pub use settings::{ChecksumReplicaSettings, Settings};
 pub use table::{ChecksumTable, ChecksumTableError, RecordedFile};

@@ -30,7 +30,7 @@ pub(crate) struct FileLocks {
 impl FileLocks {
     /// Claims a name, to receive or to move it: nobody else does so, or works on the file, until the claim ends.
     pub(crate) fn claim_name(&self, name: &FileName, id: &UploadId) -> Result<Claim, NodeError> {
-        let claim = Claim::take(&self.receiving, name, id)?;
+        let claim = Claim::take_name(&self.receiving, name, id)?;
         self.works.refuse_busy(name)?;
         Ok(claim)
     }
@@ -76,7 +76,7 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    pub(crate) fn take(
+    pub(crate) fn take_name(
         names: &Claims,
         name: &FileName,
         upload: &UploadId,
@@ -111,7 +111,7 @@ impl Drop for Claim {
 
 /// Makes the id under which a verb holds the file `name`, in the place of an upload. Each file has another id, because
 /// the verb also writes under it in `incoming/`.
-pub(crate) fn verb(what: &str, name: &FileName) -> Result<UploadId, NodeError> {
+pub(crate) fn claim_for_verb(what: &str, name: &FileName) -> Result<UploadId, NodeError> {
     let hash = blake3::hash(name.as_str().as_bytes()).to_hex();
     UploadId::new(&format!("{what}-{hash:.32}")).map_err(|error| NodeError::Bug(error.to_string()))
 }
@@ -231,16 +231,16 @@ mod tests {
         let claims = Claims::default();
         let name = |text| FileName::new(text).unwrap();
         let id = |text| UploadId::new(text).unwrap();
-        let held = Claim::take(&claims, &name("a"), &id("u1")).unwrap();
-        let refused = Claim::take(&claims, &name("b"), &id("u1")).unwrap_err();
+        let held = Claim::take_name(&claims, &name("a"), &id("u1")).unwrap();
+        let refused = Claim::take_name(&claims, &name("b"), &id("u1")).unwrap_err();
         assert!(
             matches!(&refused, NodeError::Busy { name, .. } if name.as_str() == "a"),
             "{refused}"
         );
-        assert!(Claim::take(&claims, &name("a"), &id("u2")).is_err());
-        drop(Claim::take(&claims, &name("b"), &id("u2")).unwrap());
+        assert!(Claim::take_name(&claims, &name("a"), &id("u2")).is_err());
+        drop(Claim::take_name(&claims, &name("b"), &id("u2")).unwrap());
         drop(held);
-        Claim::take(&claims, &name("b"), &id("u1")).unwrap();
+        Claim::take_name(&claims, &name("b"), &id("u1")).unwrap();
     }
 
     /// Fails if two work on one file, or the scrub keeps others waiting.

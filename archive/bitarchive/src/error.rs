@@ -208,7 +208,7 @@ pub enum NodeError {
 
 impl NodeError {
     /// Returns the error about an item of the attic of a volume, with the reason.
-    pub(crate) fn attic(volume: &VolumeId, id: &str, why: String) -> Self {
+    pub(crate) fn attic_problem(volume: &VolumeId, id: &str, why: String) -> Self {
         Self::Attic {
             volume: volume.clone(),
             id: id.to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Period, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Period, Worker, WorkerStep, WorkerStepError};
 use archive_model::NodeId;
 use jiff::SignedDuration;
 use tokio::task::spawn_blocking;
@@ -23,14 +23,14 @@ pub(crate) struct HeartbeatWorker {
 impl Worker for HeartbeatWorker {
     const NAME: &'static str = "heartbeat";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        match self.notifier.notify().await {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
+        match self.notifier.notify_monitor().await {
             Ok(pause) => {
                 if !self.heard {
                     tracing::info!(node = %self.node, "the monitor hears this node");
                 }
                 self.heard = true;
-                Ok(Step::Idle(pause))
+                Ok(WorkerStep::Idle(pause))
             }
             Err(status) => Ok(self.unheard(&status.to_string())),
         }
@@ -39,12 +39,12 @@ impl Worker for HeartbeatWorker {
 
 impl HeartbeatWorker {
     /// Logs once that the monitor does not answer, and tries again: that is not a fault of the node.
-    fn unheard(&mut self, why: &str) -> Step {
+    fn unheard(&mut self, why: &str) -> WorkerStep {
         if self.heard {
             tracing::warn!(node = %self.node, why, "the monitor does not hear this node");
         }
         self.heard = false;
-        Step::Idle(Duration::from_secs(1))
+        WorkerStep::Idle(Duration::from_secs(1))
     }
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct DiskWorker {
 impl Worker for DiskWorker {
     const NAME: &'static str = "volumes";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let node = Arc::clone(&self.node);
         let now = self.clock.now();
         let keep = SignedDuration::try_from(self.keep_uploads.duration())?;
@@ -70,10 +70,10 @@ impl Worker for DiskWorker {
                 .volumes
                 .raise_changed()
                 .map_err(NodeError::from)?;
-            node.catalog.stamp();
+            node.catalog.stamp_reach();
             node.files.reap_uploads(before)
         })
         .await??;
-        Ok(Step::Idle(self.every.duration()))
+        Ok(WorkerStep::Idle(self.every.duration()))
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
 use archive_durable::volume::LABEL_NAME;
-use archive_durable::{DiskError, Target, directory, replace};
+use archive_durable::{DiskError, FinalPaths, directory, replace};
 use archive_model::file_name::MANIFEST_NAME;
 use archive_model::{FileName, UploadId};
 
@@ -54,13 +54,13 @@ impl FileDirectory {
 
     /// Reads the name of an archive file in this directory. Returns `None` if the name is not that of an archive file,
     /// or belongs in another directory: what lies here is not that file then.
-    pub fn file(self, called: &OsStr) -> Option<FileName> {
+    pub fn file_name(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
         (Self::for_name(&name) == self).then_some(name)
     }
 
     /// Reads the name of an archive file that belongs in another directory than this one.
-    pub fn stray(self, called: &OsStr) -> Option<FileName> {
+    pub fn stray_file_name(self, called: &OsStr) -> Option<FileName> {
         let name = FileName::new(called.to_str()?).ok()?;
         (Self::for_name(&name) != self).then_some(name)
     }
@@ -109,9 +109,9 @@ impl Layout {
     }
 
     /// Returns the final names of one file.
-    pub fn target(&self, name: &FileName) -> Target {
+    pub fn target_paths(&self, name: &FileName) -> FinalPaths {
         let place = FileDirectory::for_name(name);
-        Target {
+        FinalPaths {
             file: self.files(place).join(name.as_str()),
             sidecar: self.meta(place).join(format!("{name}.json")),
             outboard: self.meta(place).join(format!("{name}.bao")),
@@ -126,11 +126,11 @@ impl Layout {
     /// Returns whether the directory holds nothing but, at most, empty directories of the layout.
     pub fn is_bare(&self) -> Result<bool, DiskError> {
         // The remains of a label that was not written to its end.
-        let unfinished = replace::unfinished(&self.root.join(LABEL_NAME));
+        let unfinished = replace::unfinished_path(&self.root.join(LABEL_NAME));
         let unfinished = unfinished.file_name().unwrap_or_default();
         let mut pending = vec![self.root.clone()];
         while let Some(path) = pending.pop() {
-            for entry in directory::list(&path)? {
+            for entry in directory::list_directory(&path)? {
                 let name = entry.name.to_str().unwrap_or_default();
                 let is_top = path == self.root;
                 let is_ours = if is_top {
@@ -149,22 +149,22 @@ impl Layout {
     }
 
     /// Makes every directory of the layout, durably. Existing ones stay.
-    pub fn make(&self) -> Result<(), DiskError> {
+    pub fn make_directories(&self) -> Result<(), DiskError> {
         for top in TOP {
-            directory::make(&self.root.join(top))?;
+            directory::make_directory(&self.root.join(top))?;
         }
         for dir in FileDirectory::all() {
             directory::make_unsynced(&self.files(dir))?;
             directory::make_unsynced(&self.meta(dir))?;
         }
-        directory::sync(&self.root.join("files"))?;
-        directory::sync(&self.root.join("meta"))
+        directory::sync_directory(&self.root.join("files"))?;
+        directory::sync_directory(&self.root.join("meta"))
     }
 }
 
 /// Returns whether a regular file bears the name. A link is not followed.
 pub(crate) fn is_file(path: &Path) -> Result<bool, DiskError> {
-    let kind = directory::kind(path)?;
+    let kind = directory::entry_kind(path)?;
     Ok(matches!(kind, Some(directory::EntryKind::File { .. })))
 }
 
@@ -179,7 +179,7 @@ mod tests {
         let layout = Layout::new(Path::new("/v"));
         let name = FileName::new("a.warc.gz").unwrap();
         let dir = &blake3::hash(b"a.warc.gz").to_hex()[..2];
-        let target = layout.target(&name);
+        let target = layout.target_paths(&name);
         assert_eq!(target.file, Path::new(&format!("/v/files/{dir}/a.warc.gz")));
         assert_eq!(
             target.sidecar,
@@ -191,11 +191,11 @@ mod tests {
         );
         assert_eq!(FileDirectory::all().count(), FILE_DIRECTORIES);
         let directories =
-            FileDirectory::all().filter(|dir| dir.file("a.warc.gz".as_ref()).is_some());
+            FileDirectory::all().filter(|dir| dir.file_name("a.warc.gz".as_ref()).is_some());
         assert_eq!(
             directories.collect::<Vec<_>>(),
             [FileDirectory::for_name(&name)]
         );
-        assert!(FileDirectory::all().all(|dir| dir.file(".a".as_ref()).is_none()));
+        assert!(FileDirectory::all().all(|dir| dir.file_name(".a".as_ref()).is_none()));
     }
 }

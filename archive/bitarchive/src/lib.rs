@@ -4,7 +4,7 @@
 //! [checksum replica]: checksum
 //!
 //! Owns the write path (what is acknowledged is durable, read back, and under its final name), the layout of a volume,
-//! the catalog, the manifests, the attic. Batch jobs run in another crate, which is handed to [`serve()`].
+//! the catalog, the manifests, the attic. Batch jobs run in another crate, which is handed to [`serve_node`].
 //!
 //! Invariants:
 //! - a final name never bears bytes that are not those of a signed admission;
@@ -55,15 +55,15 @@ pub mod testing;
 pub mod volumes;
 pub mod work;
 
-pub use catalog::{Catalog, Condition, Entry, FindingCounts, Row};
+pub use catalog::{Catalog, CatalogEntry, Condition, FindingCounts, Row};
 pub use error::NodeError;
 pub use layout::{FileDirectory, Layout};
 pub use node::{
-    Mend, MendReport, Node, NodeAttic, NodeDisks, NodeFiles, NodeOptions, OpenFile, Progress,
-    Upload,
+    Mend, MendReport, Node, NodeAttic, NodeDisks, NodeFiles, NodeOptions, NodeUpload, OpenFile,
+    VerifyProgress,
 };
 pub use reconcile::ReconcileReport;
 pub use rpc::{JobRunner, RunnerError, StartRunner};
-pub use serve::serve;
+pub use serve::serve_node;
 pub use settings::{AtticSettings, Settings};
 pub use volumes::{Volume, Volumes, VolumesError};

@@ -9,16 +9,16 @@
 
 use std::path::Path;
 
-use archive_durable::{AppendFile, DiskError, read_state, replace};
+use archive_durable::{AppendFile, DiskError, read_state, replace_file};
 use archive_model::{FileName, Root};
 
 /// Adds the line of one file.
-pub fn add(path: &Path, name: &FileName, root: Root) -> Result<(), DiskError> {
+pub fn add_line(path: &Path, name: &FileName, root: Root) -> Result<(), DiskError> {
     AppendFile::open(path)?.append(line(name, root).as_bytes())
 }
 
 /// Removes the lines of one file.
-pub fn remove(path: &Path, name: &FileName) -> Result<(), DiskError> {
+pub fn remove_line(path: &Path, name: &FileName) -> Result<(), DiskError> {
     let Some(found) = read_state(path)? else {
         return Ok(());
     };
@@ -33,11 +33,11 @@ pub fn remove(path: &Path, name: &FileName) -> Result<(), DiskError> {
     if rest.len() == text.len() {
         return Ok(());
     }
-    replace(path, rest.as_bytes())
+    replace_file(path, rest.as_bytes())
 }
 
 /// Writes the list again unless it has exactly these lines, in any order. Returns whether it was written.
-pub fn set<'a>(
+pub fn set_lines<'a>(
     path: &Path,
     files: impl Iterator<Item = (&'a FileName, Root)>,
 ) -> Result<bool, DiskError> {
@@ -46,7 +46,7 @@ pub fn set<'a>(
     if says(path, &expected)? {
         return Ok(false);
     }
-    replace(path, expected.concat().as_bytes())?;
+    replace_file(path, expected.concat().as_bytes())?;
     Ok(true)
 }
 
@@ -94,18 +94,18 @@ mod tests {
             })
             .collect();
         for (name, root) in &files {
-            add(&path, name, *root).unwrap();
+            add_line(&path, name, *root).unwrap();
         }
         let all = || files.iter().map(|(name, root)| (name, *root));
-        assert!(!set(&path, all()).unwrap(), "any order will do");
+        assert!(!set_lines(&path, all()).unwrap(), "any order will do");
         let text = std::fs::read(&path).unwrap();
         std::fs::write(&path, &text[..text.len() - 3]).unwrap();
-        assert!(set(&path, all()).unwrap());
-        assert!(!set(&path, all()).unwrap());
-        add(&path, &FileName::new("a").unwrap(), files[0].1).unwrap();
-        remove(&path, &FileName::new("a").unwrap()).unwrap();
-        remove(&path, &FileName::new("x.warc").unwrap()).unwrap();
-        assert!(!set(&path, all()).unwrap(), "only whole names count");
+        assert!(set_lines(&path, all()).unwrap());
+        assert!(!set_lines(&path, all()).unwrap());
+        add_line(&path, &FileName::new("a").unwrap(), files[0].1).unwrap();
+        remove_line(&path, &FileName::new("a").unwrap()).unwrap();
+        remove_line(&path, &FileName::new("x.warc").unwrap()).unwrap();
+        assert!(!set_lines(&path, all()).unwrap(), "only whole names count");
         match std::process::Command::new("b3sum")
             .arg("-c")
             .arg(&path)

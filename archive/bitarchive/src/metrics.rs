@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::metrics::MetricError;
-use archive_daemon::{Clock, Counter, Gauge, Metrics, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Counter, Gauge, Metrics, Worker, WorkerStep, WorkerStepError};
 use archive_durable::{Space, VolumeProblem};
 use archive_model::{NodeId, VolumeId};
 use tokio::task::spawn_blocking;
@@ -34,7 +34,7 @@ pub(crate) struct Instruments {
 
 impl Instruments {
     pub(crate) fn new(metrics: &Metrics, node: &NodeId) -> Result<Self, MetricError> {
-        let metrics = metrics.labelled("node", node.as_str());
+        let metrics = metrics.with_label("node", node.as_str());
         let findings = |kind| {
             metrics.gauge(
                 "bitarchive_findings",
@@ -71,7 +71,7 @@ impl Instruments {
     }
 
     fn show_oldest(&self, seconds: Option<i64>) -> Result<(), MetricError> {
-        self.metrics.show(
+        self.metrics.show_gone(
             "bitarchive_oldest_verification_age_seconds",
             "How long ago the copy that has waited longest was verified",
             &[],
@@ -81,7 +81,7 @@ impl Instruments {
 
     fn show_volume(&self, seen: &VolumeGauges) -> Result<(), MetricError> {
         let labels = [("volume", seen.id.as_str())];
-        let show = |name, help, value| self.metrics.show(name, help, &labels, value);
+        let show = |name, help, value| self.metrics.show_gone(name, help, &labels, value);
         show(
             "bitarchive_volume_online",
             "Whether the volume is there and may be used",
@@ -122,8 +122,8 @@ impl VolumeGauges {
     fn new(node: &Node, volume: &Volume) -> Option<Self> {
         let problem = volume.problem.as_ref();
         let is_poisoned = matches!(problem, Some(VolumeProblem::Poisoned(_)));
-        let space =
-            (problem.is_none() || is_poisoned).then(|| node.disks.volumes.space(&volume.path));
+        let space = (problem.is_none() || is_poisoned)
+            .then(|| node.disks.volumes.measure_space(&volume.path));
         Some(Self {
             id: volume.id.clone()?,
             is_online: problem.is_none(),
@@ -143,10 +143,10 @@ pub(crate) struct MetricsWorker {
 impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let counts = self.node.files.count_findings();
         let now = self.clock.now().as_second();
-        let oldest = self.node.files.scrub_age.oldest();
+        let oldest = self.node.files.scrub_age.oldest_verification();
         let age = oldest.map(|oldest| now.saturating_sub(oldest.as_second()));
         let shown = [
             (&self.instruments.damaged, counts.damaged),
@@ -161,7 +161,7 @@ impl Worker for MetricsWorker {
         let seen = move || {
             node.disks
                 .volumes
-                .all()
+                .list_volumes()
                 .iter()
                 .filter_map(|volume| VolumeGauges::new(&node, volume))
                 .collect::<Vec<_>>()
@@ -169,6 +169,6 @@ impl Worker for MetricsWorker {
         for seen in spawn_blocking(seen).await? {
             self.instruments.show_volume(&seen)?;
         }
-        Ok(Step::Idle(PAUSE))
+        Ok(WorkerStep::Idle(PAUSE))
     }
 }

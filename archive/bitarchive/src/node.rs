@@ -29,7 +29,7 @@ mod files;
 pub(crate) use attic::EvidenceWorker;
 pub use attic::NodeAttic;
 pub use disks::NodeDisks;
-pub use files::{Mend, MendReport, NodeFiles, OpenFile, Progress, Upload};
+pub use files::{Mend, MendReport, NodeFiles, NodeUpload, OpenFile, VerifyProgress};
 pub(crate) use files::{StrangerWorker, admission_in};
 
 /// The options of a node.

@@ -19,12 +19,12 @@ use archive_model::{FileName, Groups, Root, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use incoming::{tidied, tidy_incoming};
+use incoming::{note_tidied, tidy_incoming};
 pub(crate) use mends::note_applied;
 pub(crate) use sidecar::{read_sidecar, sidecar_text};
 pub(crate) use stray::move_one_home;
 
-use crate::catalog::{Catalog, Condition, Entry, Row};
+use crate::catalog::{Catalog, CatalogEntry, Condition, Row};
 use crate::cores::on_all_cores;
 use crate::error::NodeError;
 use crate::layout::{FileDirectory, Layout};
@@ -80,7 +80,7 @@ pub(crate) struct Reconciler<'a> {
 
 impl<'a> Reconciler<'a> {
     /// Reconciles the whole volume, its directories on all cores: the signatures cost the time.
-    pub(crate) fn volume(&self) -> Result<ReconcileReport, NodeError> {
+    pub(crate) fn reconcile_volume(&self) -> Result<ReconcileReport, NodeError> {
         tidy_incoming(self.volume, self.layout)?;
         stray::move_home(self.volume, self.layout)?;
         let passes = on_all_cores(
@@ -99,8 +99,8 @@ impl<'a> Reconciler<'a> {
     }
 
     /// Reconciles one file that is on disk, and returns its root.
-    pub(crate) fn file(&self, name: &FileName) -> Result<Option<Root>, NodeError> {
-        let size = match directory::kind(&self.layout.target(name).file) {
+    pub(crate) fn reconcile_file(&self, name: &FileName) -> Result<Option<Root>, NodeError> {
+        let size = match directory::entry_kind(&self.layout.target_paths(name).file) {
             Ok(Some(EntryKind::File { size, .. })) => Ok(size),
             Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => return Ok(None),
             Err(error) => Err(unless_exhausted(error)?),
@@ -123,7 +123,7 @@ struct ReconcilePass<'a> {
     id: &'a VolumeId,
     now: Timestamp,
     found: ReconcileReport,
-    batch: Vec<Entry>,
+    batch: Vec<CatalogEntry>,
     /// A fingerprint of every name on disk: 8 bytes a file, because the names would not fit into memory.
     seen: Vec<u64>,
     /// Whether files were recorded whose names may not be durable yet.
@@ -147,14 +147,14 @@ impl<'a> ReconcilePass<'a> {
     fn directory(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), NodeError> {
         let mut listed: BTreeMap<FileName, Root> = BTreeMap::new();
         let manifest_path = layout.manifest(on);
-        let unfinished = replace::unfinished(&manifest_path);
+        let unfinished = replace::unfinished_path(&manifest_path);
         let is_list = |name: &OsStr| {
             [&manifest_path, &unfinished]
                 .iter()
                 .any(|path| path.file_name() == Some(name))
         };
-        for (last, kind) in directory::look(&layout.files(on))? {
-            let name = on.file(&last);
+        for (last, kind) in directory::look_up_names(&layout.files(on))? {
+            let name = on.file_name(&last);
             let size = match kind {
                 Ok(EntryKind::File { size, .. }) => Some(Ok(size)),
                 Ok(EntryKind::Directory | EntryKind::Other) => None,
@@ -168,7 +168,7 @@ impl<'a> ReconcilePass<'a> {
                 continue;
             };
             let row = self.file(layout, &name, size)?;
-            self.seen.push(fingerprint(&name));
+            self.seen.push(name_fingerprint(&name));
             // The root of an unexpected file is that of its bytes, not one that it should have.
             if let Some(root) = row.root.filter(|_| !is_unexpected(&row)) {
                 listed.insert(name, root);
@@ -178,7 +178,7 @@ impl<'a> ReconcilePass<'a> {
         self.leftover_sidecars(layout, on)?;
         let listed = listed.iter().map(|(name, root)| (name, *root));
         // A list is derived, and nothing waits for it.
-        if tidied(self.id, manifest::set(&manifest_path, listed))? == Some(true) {
+        if note_tidied(self.id, manifest::set_lines(&manifest_path, listed))? == Some(true) {
             self.found.manifests += 1;
         }
         Ok(())
@@ -206,7 +206,7 @@ impl<'a> ReconcilePass<'a> {
         }
         let admitted = match settled.and_then(|row| Some((row.size, row.root?, row.stored))) {
             Some(admitted) => Ok(admitted),
-            None => read_sidecar(&layout.target(name).sidecar, name, self.trust)?,
+            None => read_sidecar(&layout.target_paths(name).sidecar, name, self.trust)?,
         };
         if let Some(row) = unexpected.filter(|row| row.size == size && admitted.is_err()) {
             self.found.unchanged += 1;
@@ -255,7 +255,7 @@ impl<'a> ReconcilePass<'a> {
     fn sync_names(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), DiskError> {
         if std::mem::take(&mut self.has_taken_over) {
             // Their sidecars were made durable before they got their names.
-            directory::sync(&layout.files(on))?;
+            directory::sync_directory(&layout.files(on))?;
         }
         Ok(())
     }
@@ -273,7 +273,7 @@ impl<'a> ReconcilePass<'a> {
         let settled = known.as_ref().filter(|row| !is_unexpected(row));
         let admitted = match settled.and_then(|row| Some((row.size, row.root?, row.stored))) {
             Some(admitted) => Ok(admitted),
-            None => read_sidecar(&layout.target(name).sidecar, name, self.trust)?,
+            None => read_sidecar(&layout.target_paths(name).sidecar, name, self.trust)?,
         };
         let row = match (admitted, &known) {
             (Ok((size, root, stored)), _) => {
@@ -328,13 +328,13 @@ impl<'a> ReconcilePass<'a> {
     /// Notes sidecars without a file or a row: they are leftovers, or of missing files. The repository knows which;
     /// until it says, the files are missing.
     fn leftover_sidecars(&mut self, layout: &Layout, on: FileDirectory) -> Result<(), NodeError> {
-        for last in directory::names(&layout.meta(on))? {
+        for last in directory::list_names(&layout.meta(on))? {
             let name = last.to_str().and_then(|name| name.strip_suffix(".json"));
-            let Some(name) = name.and_then(|name| on.file(name.as_ref())) else {
+            let Some(name) = name.and_then(|name| on.file_name(name.as_ref())) else {
                 continue;
             };
-            let target = layout.target(&name);
-            let is_there = match directory::kind(&target.file) {
+            let target = layout.target_paths(&name);
+            let is_there = match directory::entry_kind(&target.file) {
                 Ok(Some(EntryKind::File { .. })) => true,
                 Ok(Some(EntryKind::Directory | EntryKind::Other) | None) => false,
                 // The file is there, and was noted with the others.
@@ -345,7 +345,7 @@ impl<'a> ReconcilePass<'a> {
             }
             if let Ok((size, root, stored)) = read_sidecar(&target.sidecar, &name, self.trust)? {
                 self.found.missing += 1;
-                self.seen.push(fingerprint(&name));
+                self.seen.push(name_fingerprint(&name));
                 let condition = Condition::Missing { since: self.now };
                 self.put(
                     &name,
@@ -366,10 +366,13 @@ impl<'a> ReconcilePass<'a> {
     fn note_missing(&mut self) -> Result<(), NodeError> {
         self.seen.sort_unstable();
         let catalog = self.catalog;
-        for entry in catalog.list(None)? {
+        for entry in catalog.list_entries(None)? {
             let entry = entry?;
             let is_gone = entry.volume == *self.id
-                && self.seen.binary_search(&fingerprint(&entry.name)).is_err();
+                && self
+                    .seen
+                    .binary_search(&name_fingerprint(&entry.name))
+                    .is_err();
             if is_gone && !matches!(entry.row.condition, Condition::Missing { .. }) {
                 self.found.missing += 1;
                 let condition = Condition::Missing { since: self.now };
@@ -386,7 +389,7 @@ impl<'a> ReconcilePass<'a> {
     }
 
     fn put(&mut self, name: &FileName, row: Row) -> Result<(), NodeError> {
-        self.batch.push(Entry {
+        self.batch.push(CatalogEntry {
             name: name.clone(),
             volume: self.id.clone(),
             row,
@@ -399,7 +402,7 @@ impl<'a> ReconcilePass<'a> {
     }
 
     fn flush(&mut self) -> Result<(), NodeError> {
-        self.catalog.put(&self.batch)?;
+        self.catalog.put_entries(&self.batch)?;
         self.batch.clear();
         Ok(())
     }
@@ -410,7 +413,7 @@ fn is_unexpected(row: &Row) -> bool {
 }
 
 /// Returns eight bytes that stand for a name.
-pub(crate) fn fingerprint(name: &FileName) -> u64 {
+pub(crate) fn name_fingerprint(name: &FileName) -> u64 {
     let hash = blake3::hash(name.as_str().as_bytes());
     hash.as_bytes()
         .first_chunk()

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_rpc::answers::{Outlet, Progress, ROOM, answer_from, open, open_blocking};
+use archive_rpc::answers::{Outlet, ROOM, WorkProgress, answer_from, open_answers, open_blocking};
 use archive_rpc::{AnswerStream, Answers, Services, run_blocking};
 use jiff::Timestamp;
 use proto_archive::wire::node_server::{Node as NodeService, NodeServer};
@@ -33,22 +33,22 @@ use tonic::{Request, Response, Status, Streaming};
 
 pub(crate) use archive_rpc::answers::send_blocking as send;
 #[cfg(test)]
-pub(crate) use convert::report;
-pub use convert::{gaps, status};
+pub(crate) use convert::node_report;
+pub use convert::{error_status, wire_gaps};
 pub use jobs::{JobRunner, RunnerError, StartRunner};
 pub(crate) use notifier::{Notifier, monitor_channel};
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::error::NodeError;
 use crate::metrics::Instruments;
 use crate::node::Node;
-use crate::scrub::Control;
+use crate::scrub::ScrubControl;
 
 /// The service `Node`.
 pub(crate) struct Door {
     pub(crate) node: Arc<Node>,
     pub(crate) notifier: Arc<Notifier>,
-    pub(crate) scrub: Arc<Control>,
+    pub(crate) scrub: Arc<ScrubControl>,
     pub(crate) jobs: Box<dyn JobRunner>,
     pub(crate) instruments: Instruments,
     pub(crate) clock: Clock,
@@ -57,10 +57,10 @@ pub(crate) struct Door {
 }
 
 /// Returns the services of the node's server, and the rules of who may call them.
-pub(crate) fn services(door: Door) -> Services {
+pub(crate) fn node_services(door: Door) -> Services {
     Services {
         routes: Routes::new(NodeServer::new(door)),
-        rules: proto_archive::rules::rules(),
+        rules: proto_archive::rules::archive_rules(),
         descriptors: vec![proto_archive::DESCRIPTORS],
     }
 }
@@ -86,7 +86,7 @@ impl Door {
         run_blocking(move || work(&node, now))
             .await?
             .map(Response::new)
-            .map_err(|error| convert::status(&error))
+            .map_err(|error| convert::error_status(&error))
     }
 
     /// Runs `work`, which changes what the node takes. When the answer comes, the monitor knows of the change, unless
@@ -104,7 +104,7 @@ impl Door {
 
 /// Writes the status of the node.
 fn node_status(node: &Node) -> wire::NodeStatus {
-    fields::node_status(convert::report(node))
+    fields::node_status(convert::node_report(node))
 }
 
 /// Runs `work` of a `part` on a thread that may block. `work` sends the answers, and its error ends them.
@@ -124,9 +124,9 @@ fn answer<P: Send + Sync + 'static, T: Send + 'static>(
 fn answer_in_turns<T: Send + 'static>(
     tasks: &Tasks,
     name: &str,
-    work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<Progress, Status> + Send + 'static,
+    work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<WorkProgress, Status> + Send + 'static,
 ) -> Response<AnswerStream<T>> {
-    let (stream, task) = open(
+    let (stream, task) = open_answers(
         ROOM,
         |answers| async move { answer_from(&answers, work).await },
     );
@@ -143,7 +143,7 @@ impl NodeService for Door {
         let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
         let clock = self.clock.clone();
         Ok(self.answer("upload", move |node, answers| {
-            upload::receive(node, &mut steps, answers, &clock)
+            upload::receive_upload(node, &mut steps, answers, &clock)
         }))
     }
 
@@ -154,7 +154,7 @@ impl NodeService for Door {
         let request = request.into_inner();
         let wanted = read::WantedRange {
             name: fields::file_name("name", &request.name)?,
-            root: fields::root("root", &request.root)?,
+            root: fields::read_root("root", &request.root)?,
             start: request.start,
             end: request.end,
         };
@@ -183,10 +183,10 @@ impl NodeService for Door {
         request: Request<wire::FilesRequest>,
     ) -> Result<Response<AnswerStream<wire::FilesResponse>>, Status> {
         let request = request.into_inner();
-        let after = fields::after(&request.after)?;
+        let after = fields::read_after(&request.after)?;
         let clock = self.clock.clone();
         Ok(self.answer("files", move |node, answers| {
-            let failed = |error: NodeError| convert::status(&error);
+            let failed = |error: NodeError| convert::error_status(&error);
             if request.on_disk {
                 walk(node, &clock, answers)?;
             }
@@ -220,7 +220,7 @@ impl NodeService for Door {
         &self,
         request: Request<wire::SetModeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        let mode = volumes::mode(request.into_inner())?;
+        let mode = volumes::mode_order(request.into_inner())?;
         self.change(move |node, _| node.disks.set_node_mode(mode))
             .await
     }
@@ -229,9 +229,9 @@ impl NodeService for Door {
         &self,
         request: Request<wire::AtticRequest>,
     ) -> Result<Response<AnswerStream<wire::AtticResponse>>, Status> {
-        let only = attic::only(&request.get_ref().name)?;
+        let only = attic::only_name(&request.get_ref().name)?;
         Ok(self.answer("attic", move |node, answers| {
-            attic::list(node, only.as_ref(), answers)
+            attic::list_attic(node, only.as_ref(), answers)
         }))
     }
 
@@ -239,11 +239,11 @@ impl NodeService for Door {
         &self,
         request: Request<wire::PutAsideRequest>,
     ) -> Result<Response<wire::AtticItem>, Status> {
-        let of = attic::removal(request.get_ref())?;
+        let of = attic::removal_order(request.get_ref())?;
         self.act(move |node, now| {
             node.attic
                 .put_copy_aside(&of, now)
-                .map(|item| attic::item(node, item, None))
+                .map(|item| attic::wire_item(node, item, None))
         })
         .await
     }
@@ -252,11 +252,11 @@ impl NodeService for Door {
         &self,
         request: Request<wire::AtticRef>,
     ) -> Result<Response<wire::FileEntry>, Status> {
-        let of = attic::reference(request.get_ref())?;
+        let of = attic::item_reference(request.get_ref())?;
         self.act(move |node, now| {
             node.attic
                 .restore_item(&of.volume, &of.id, &of.cause, now)
-                .map(|entry| convert::entry(node, entry))
+                .map(|entry| convert::wire_entry(node, entry))
         })
         .await
     }
@@ -265,7 +265,7 @@ impl NodeService for Door {
         &self,
         request: Request<wire::AtticRef>,
     ) -> Result<Response<wire::PurgeResponse>, Status> {
-        let of = attic::reference(request.get_ref())?;
+        let of = attic::item_reference(request.get_ref())?;
         self.act(move |node, now| {
             node.attic
                 .purge_item(&of, now)
@@ -278,11 +278,11 @@ impl NodeService for Door {
         &self,
         request: Request<wire::AdoptRequest>,
     ) -> Result<Response<wire::FileEntry>, Status> {
-        let of = attic::adoption(request.get_ref())?;
+        let of = attic::adoption_order(request.get_ref())?;
         self.act(move |node, now| {
             node.files
                 .adopt_file(&of.name, &of.volume, &of.admission, now)
-                .map(|entry| convert::entry(node, entry))
+                .map(|entry| convert::wire_entry(node, entry))
         })
         .await
     }
@@ -291,10 +291,10 @@ impl NodeService for Door {
         &self,
         request: Request<wire::FilesRequest>,
     ) -> Result<Response<AnswerStream<wire::AdmissionsResponse>>, Status> {
-        let after = fields::after(&request.get_ref().after)?;
+        let after = fields::read_after(&request.get_ref().after)?;
         let only_findings = request.get_ref().only_findings;
         Ok(self.answer("admissions", move |node, answers| {
-            attic::admissions(node, after.as_ref(), only_findings, answers)
+            attic::attic_admissions(node, after.as_ref(), only_findings, answers)
         }))
     }
 
@@ -310,7 +310,7 @@ impl NodeService for Door {
         };
         let clock = self.clock.clone();
         Ok(self.answer("verify", move |node, answers| {
-            verify::verify(node, &name, volume.as_ref(), &clock, answers)
+            verify::verify_files(node, &name, volume.as_ref(), &clock, answers)
         }))
     }
 
@@ -334,7 +334,7 @@ impl NodeService for Door {
         let control = Arc::clone(&self.scrub);
         let request = request.into_inner();
         let now = self.clock.now();
-        run_blocking(move || scrub::scrub(&node, &control, &request, now))
+        run_blocking(move || scrub::order_scrub(&node, &control, &request, now))
             .await?
             .map(Response::new)
     }
@@ -358,21 +358,23 @@ impl NodeService for Door {
 fn walk(node: &Node, clock: &Clock, answers: &Answers<wire::FilesResponse>) -> Result<(), Status> {
     let mut news = verify::ProgressReport::new(clock);
     let walked = node.disks.walk_volumes(clock.now(), &mut |names| {
-        news.report(names, |looked| send(answers, listing::looking(looked)))
+        news.report_progress(names, |looked| {
+            send(answers, listing::still_looking(looked))
+        })
     });
-    news.end(walked.map_err(|error| convert::status(&error)))?;
+    news.end_report(walked.map_err(|error| convert::error_status(&error)))?;
     Ok(())
 }
 
 fn files(
     node: &Node,
-    found: impl Iterator<Item = Result<Entry, NodeError>>,
+    found: impl Iterator<Item = Result<CatalogEntry, NodeError>>,
     answers: &Answers<wire::FilesResponse>,
 ) -> Result<(), Status> {
     let entries = found.map(|entry| {
         entry
-            .map(|entry| convert::entry(node, entry))
-            .map_err(|error| convert::status(&error))
+            .map(|entry| convert::wire_entry(node, entry))
+            .map_err(|error| convert::error_status(&error))
     });
-    listing::send_all(entries, || convert::gaps(node), answers)
+    listing::send_all(entries, || convert::wire_gaps(node), answers)
 }

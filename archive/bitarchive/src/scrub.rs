@@ -18,16 +18,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::worker::rest_after;
-use archive_daemon::{Clock, Step, Tasks, Worker, WorkerError};
+use archive_daemon::{Clock, Tasks, Worker, WorkerStep, WorkerStepError};
 use archive_durable::{DiskError, VolumeProblem};
 use archive_model::{FileName, VolumeId};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-pub use self::control::Control;
+pub use self::control::ScrubControl;
 use self::order::{PlannedRead, ReadPlan, Survey, SurveyedVolumes};
-use crate::catalog::{Condition, Entry};
+use crate::catalog::{CatalogEntry, Condition};
 use crate::error::NodeError;
 use crate::metrics::Instruments;
 use crate::node::Node;
@@ -62,7 +62,7 @@ pub(crate) struct Scrub {
 /// The state that the threads of the scrub share.
 pub(crate) struct ScrubContext {
     pub(crate) node: Arc<Node>,
-    pub(crate) control: Arc<Control>,
+    pub(crate) control: Arc<ScrubControl>,
     pub(crate) clock: Clock,
     pub(crate) instruments: Instruments,
     pub(crate) stop: CancellationToken,
@@ -80,7 +80,7 @@ struct SurveyRecord {
 /// The result of a thread.
 enum ThreadResult {
     Surveyed(Result<(ReadPlan, SurveyRecord), NodeError>),
-    Read(Result<Entry, NodeError>),
+    Read(Result<CatalogEntry, NodeError>),
 }
 
 impl Scrub {
@@ -109,7 +109,7 @@ impl Scrub {
         });
     }
 
-    fn handle(&mut self, done: ThreadResult) -> Result<(), WorkerError> {
+    fn handle(&mut self, done: ThreadResult) -> Result<(), WorkerStepError> {
         match done {
             ThreadResult::Surveyed(found) => {
                 let (plan, surveyed) = found?;
@@ -146,7 +146,7 @@ impl Scrub {
         let Some(last) = self.surveyed else {
             return true;
         };
-        let since = self.round.clock.since(last.at);
+        let since = self.round.clock.elapsed_since(last.at);
         let pause = rest_after(last.took, SURVEY_SHARE, LEAST_PAUSE);
         if since < pause {
             return false;
@@ -164,31 +164,31 @@ impl Scrub {
 impl Worker for Scrub {
     const NAME: &'static str = "scrub";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         if let Some(job) = &mut self.job {
             let Ok(done) = tokio::time::timeout(STEP, job).await else {
-                return Ok(Step::Again);
+                return Ok(WorkerStep::Again);
             };
             self.job = None;
             self.handle(done?)?;
-            return Ok(Step::Again);
+            return Ok(WorkerStep::Again);
         }
         if self.is_time_to_survey() {
             self.start("scrub: look over the catalog", |round| {
                 ThreadResult::Surveyed(round.survey())
             });
-            return Ok(Step::Again);
+            return Ok(WorkerStep::Again);
         }
         if !self.round.control.may_read(self.round.clock.now()) {
-            return Ok(Step::Idle(Duration::from_secs(1)));
+            return Ok(WorkerStep::Idle(Duration::from_secs(1)));
         }
         match self.plan.pop_front() {
-            None => Ok(Step::Idle(Duration::from_secs(1))),
+            None => Ok(WorkerStep::Idle(Duration::from_secs(1))),
             Some(planned) => {
                 self.start("scrub: read", move |round| {
                     ThreadResult::Read(round.read(&planned))
                 });
-                Ok(Step::Again)
+                Ok(WorkerStep::Again)
             }
         }
     }
@@ -202,7 +202,7 @@ impl ScrubContext {
         let writes = self.node.catalog.writes();
         let mut online: Vec<VolumeId> = Vec::new();
         let mut retired: Vec<VolumeId> = Vec::new();
-        for volume in self.node.disks.volumes.all() {
+        for volume in self.node.disks.volumes.list_volumes() {
             match (volume.id, volume.problem) {
                 (Some(id), None) => online.push(id),
                 (Some(id), Some(VolumeProblem::Retired)) => retired.push(id),
@@ -212,17 +212,17 @@ impl ScrubContext {
         let unknown_since = self.control.unknown_since().unwrap_or(now);
         let suspects = self.node.files.scrub_age.take_suspects();
         let volumes = SurveyedVolumes { online, retired };
-        let mut survey =
-            Survey::new(self.control.policy(), now, unknown_since, volumes).with_suspects(suspects);
+        let mut survey = Survey::new(self.control.read_policy(), now, unknown_since, volumes)
+            .with_suspects(suspects);
         for entry in self.node.files.list_entries(None)? {
-            survey.see(&entry?);
+            survey.see_entry(&entry?);
             if self.stop.is_cancelled() {
                 break;
             }
         }
-        let plan = survey.finish();
+        let plan = survey.finish_plan();
         self.note(plan.clone())?;
-        let took = self.clock.since(at);
+        let took = self.clock.elapsed_since(at);
         Ok((plan, SurveyRecord { at, took, writes }))
     }
 
@@ -232,19 +232,19 @@ impl ScrubContext {
         let unknown = plan.unknown;
         let now = self.clock.now();
         self.control.set_plan(plan);
-        self.control.remember(|orders| {
+        self.control.remember_change(|orders| {
             orders.unknown_since = (unknown > 0).then(|| orders.unknown_since.unwrap_or(now));
         })
     }
 
-    fn count(&self, entry: &Entry) {
+    fn count(&self, entry: &CatalogEntry) {
         self.instruments.scrub_files.inc();
         let is_damaged = matches!(entry.row.condition, Condition::Damaged { .. });
         self.control.count_file(is_damaged);
     }
 
     /// Reads a copy, unless it has been read since it was planned.
-    fn read(&self, planned: &PlannedRead) -> Result<Entry, NodeError> {
+    fn read(&self, planned: &PlannedRead) -> Result<CatalogEntry, NodeError> {
         let row = self.node.catalog.row(&planned.name, &planned.volume)?;
         if row.is_none_or(|row| row.verified != planned.verified) {
             return Err(NodeError::NotFound(planned.name.clone()));
@@ -253,7 +253,7 @@ impl ScrubContext {
         let mut progress = |bytes: u64| {
             self.instruments.scrub_bytes.inc_by(bytes);
             self.control.count_bytes(bytes);
-            pace.spend(bytes, self.control.rate(), self.clock.instant());
+            pace.spend(bytes, self.control.bytes_rate(), self.clock.instant());
             self.wait(&pace, &planned.name)
         };
         let hold = self

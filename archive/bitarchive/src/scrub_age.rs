@@ -5,7 +5,7 @@ use archive_model::VolumeId;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 
 /// The most places to look at next that are remembered; further damage is found by the ordinary round.
 const MOST_SUSPECTS: usize = 64;
@@ -58,7 +58,7 @@ impl ScrubAge {
 
     /// Returns the time at which the copy that has waited longest was last verified, as far as the scrub has counted;
     /// `None` if some copy was not verified since the catalog was built, or there are no copies.
-    pub(crate) fn oldest(&self) -> Option<Timestamp> {
+    pub(crate) fn oldest_verification(&self) -> Option<Timestamp> {
         self.lock().oldest
     }
 
@@ -69,7 +69,7 @@ impl ScrubAge {
     }
 
     /// Notes that damage was found in a copy: its neighbours are read next.
-    pub(crate) fn suspect(&self, entry: &Entry, now: Timestamp) {
+    pub(crate) fn suspect_entry(&self, entry: &CatalogEntry, now: Timestamp) {
         let mut inner = self.lock();
         if inner.suspects.len() < MOST_SUSPECTS {
             inner.suspects.push(Suspect {

@@ -12,8 +12,8 @@ use crate::heartbeat::{DiskWorker, HeartbeatWorker};
 use crate::metrics::{Instruments, MetricsWorker};
 use crate::node::{EvidenceWorker, Node, NodeOptions, StrangerWorker};
 use crate::reconcile::ReconcileReport;
-use crate::rpc::{Door, Notifier, StartRunner, monitor_channel, services};
-use crate::scrub::{Control, Scrub, ScrubContext};
+use crate::rpc::{Door, Notifier, StartRunner, monitor_channel, node_services};
+use crate::scrub::{Scrub, ScrubContext, ScrubControl};
 use crate::settings::Settings;
 
 /// Opens the node, listens, and returns the address. The node lives in the daemon's tasks until their stop. Its batch
@@ -22,7 +22,7 @@ use crate::settings::Settings;
 /// # Errors
 ///
 /// Returns the [`StartError`] that people have to mend first.
-pub fn serve(
+pub fn serve_node(
     settings: Settings,
     daemon: Daemon,
     start_runner: StartRunner,
@@ -47,7 +47,7 @@ async fn start(
         attic: settings.attic,
     };
     let now = daemon.clock.now();
-    let scrub = Arc::new(Control::open(&options.data, settings.scrub, now));
+    let scrub = Arc::new(ScrubControl::open(&options.data, settings.scrub, now));
     let instruments = Instruments::new(&daemon.metrics, &own.node)?;
     let opened = spawn_blocking(move || Node::open(options, now)).await?;
     let (node, found) = opened.map_err(|error| StartError::failed("open the node", error))?;
@@ -102,7 +102,7 @@ async fn start(
         tasks: daemon.tasks.clone(),
         idle: own.idle.duration(),
     };
-    part.serve(listener, services(door));
+    part.serve(listener, node_services(door));
     Ok(address)
 }
 
@@ -112,7 +112,7 @@ fn spawn_keepers(
     daemon: &Daemon,
     id: &str,
     node: &Arc<Node>,
-    scrub: &Arc<Control>,
+    scrub: &Arc<ScrubControl>,
     instruments: &Instruments,
 ) -> Result<(), DuplicateWorker> {
     let clock = &daemon.clock;
@@ -139,7 +139,7 @@ fn spawn_keepers(
         control: Arc::clone(scrub),
         clock: clock.clone(),
         instruments: instruments.clone(),
-        stop: daemon.tasks.stop(),
+        stop: daemon.tasks.stop_token(),
     };
     workers.spawn_instance(id, Scrub::new(context, daemon.tasks.clone()))
 }

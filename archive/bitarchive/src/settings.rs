@@ -12,7 +12,7 @@ use documented::DocumentedFields;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::volumes::unlisted;
+use crate::volumes::unlisted_volumes;
 
 /// Everything in a node's settings file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -217,13 +217,13 @@ impl PartSettings for Settings {
     const FORM: SettingsForm = SettingsForm {
         section: "bitarchive",
         sections: &[
-            Section::of::<Self>(""),
-            Section::of::<DaemonSettings>("daemon"),
-            Section::of::<RpcSettings>("rpc"),
-            Section::of::<NodeSettings>("bitarchive"),
-            Section::of::<ScrubSettings>("scrub"),
-            Section::of::<AtticSettings>("attic"),
-            Section::of::<NodeBatchSettings>("batch_node"),
+            Section::section_of::<Self>(""),
+            Section::section_of::<DaemonSettings>("daemon"),
+            Section::section_of::<RpcSettings>("rpc"),
+            Section::section_of::<NodeSettings>("bitarchive"),
+            Section::section_of::<ScrubSettings>("scrub"),
+            Section::section_of::<AtticSettings>("attic"),
+            Section::section_of::<NodeBatchSettings>("batch_node"),
         ],
         example: r#"
 [rpc]
@@ -301,7 +301,7 @@ monitor = "127.0.0.1:7402"
     /// here.
     fn list_doubts(&self) -> Vec<String> {
         let own = &self.bitarchive;
-        match unlisted(&own.data, &own.volumes) {
+        match unlisted_volumes(&own.data, &own.volumes) {
             Ok(unlisted) if unlisted.is_empty() => Vec::new(),
             Ok(unlisted) => {
                 let paths = unlisted
@@ -320,7 +320,7 @@ monitor = "127.0.0.1:7402"
 
 #[cfg(test)]
 mod tests {
-    use archive_daemon::settings::{Sources, load};
+    use archive_daemon::settings::{Sources, load_settings};
 
     use super::*;
 
@@ -338,7 +338,7 @@ mod tests {
             "rpc.authorities=a.pem",
         ];
         let set = least.iter().chain(set).map(|text| (*text).to_owned());
-        load(&Sources {
+        load_settings(&Sources {
             set: set.collect(),
             ..Sources::default()
         })

@@ -12,14 +12,14 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_durable::Target;
+use archive_durable::FinalPaths;
 use archive_model::{FileName, NodeId, ReplicaId, UploadId, VolumeId};
 use archive_proof::testing::{signing_key, trust_in};
 use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
 use tempfile::TempDir;
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::node::{Node, NodeOptions};
@@ -84,7 +84,7 @@ impl NodeMachine {
         let directory = directory();
         for name in names.iter().chain(&["data"]) {
             let path = directory.path().join(name);
-            archive_durable::directory::make(&path).expect("a directory");
+            archive_durable::directory::make_directory(&path).expect("a directory");
         }
         Self {
             first: (*names.first().expect("a disk")).to_owned(),
@@ -132,9 +132,9 @@ impl NodeMachine {
     }
 
     /// Returns the paths of a file on the first disk.
-    pub fn target(&self, file: &str) -> Target {
+    pub fn target(&self, file: &str) -> FinalPaths {
         let name = FileName::new(file).expect("a name");
-        Layout::new(&self.path(&self.first)).target(&name)
+        Layout::new(&self.path(&self.first)).target_paths(&name)
     }
 
     /// Stores a file whole, as a repository does.
@@ -142,14 +142,14 @@ impl NodeMachine {
     /// # Errors
     ///
     /// Returns the refusal of the node.
-    pub fn store(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<Entry, NodeError> {
+    pub fn store(&self, node: &Node, file: &str, bytes: &[u8]) -> Result<CatalogEntry, NodeError> {
         let admission = admission(file, bytes, self.now);
         let size = bytes.len() as u64;
         let mut receiving = node
             .files
             .begin_upload(&admission.upload, &admission.name, size)?;
         receiving.write_all(bytes)?;
-        receiving.commit(&sign(&admission), self.now)
+        receiving.commit_upload(&sign(&admission), self.now)
     }
 }
 

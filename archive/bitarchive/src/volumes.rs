@@ -20,15 +20,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use archive_durable::{
-    DiskError, ExpectedVolume, Severity, Space, VolumeIdentity, VolumeProblem, directory,
+    DiskError, DiskSeverity, ExpectedVolume, Space, VolumeIdentity, VolumeProblem, directory,
 };
 use archive_model::{Mode, NodeId, ReplicaId, VolumeId};
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 
 use self::disks::DiskThreads;
 pub use self::error::VolumesError;
-pub use self::memory::unlisted;
-use self::memory::{MEMORY_NAME, RememberedVolumes, VolumeMemory, remember, write};
+pub use self::memory::unlisted_volumes;
+use self::memory::{
+    MEMORY_NAME, RememberedVolumes, VolumeMemory, read_remembered_volumes, write_remembered_volumes,
+};
 use crate::layout::Layout;
 
 /// A volume as the node sees it now.
@@ -98,9 +100,9 @@ impl Volumes {
         data: &Path,
         paths: &[PathBuf],
     ) -> Result<Self, VolumesError> {
-        directory::make(data)?;
+        directory::make_directory(data)?;
         let memory_path = data.join(MEMORY_NAME);
-        let RememberedVolumes { mode, volumes } = remember(&memory_path)?;
+        let RememberedVolumes { mode, volumes } = read_remembered_volumes(&memory_path)?;
         let volumes = Self {
             node: node.clone(),
             replica: replica.clone(),
@@ -119,7 +121,7 @@ impl Volumes {
             looking: Mutex::default(),
             labelling: Mutex::default(),
         };
-        volumes.refresh()?;
+        volumes.refresh_layouts()?;
         Ok(volumes)
     }
 
@@ -131,13 +133,13 @@ impl Volumes {
     }
 
     /// Returns the room on the file system at `path`; a disk that hangs is not waited for.
-    pub fn space(&self, path: &Path) -> Result<Space, DiskError> {
-        self.disks.space(path)
+    pub fn measure_space(&self, path: &Path) -> Result<Space, DiskError> {
+        self.disks.measure_space(path)
     }
 
     /// Looks at every path again. Returns the volumes that have come back: they stay offline until the caller has
-    /// reconciled them with the catalog ([`Volumes::accept`]). Nobody but the caller waits for the disks.
-    pub fn refresh(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
+    /// reconciled them with the catalog ([`Volumes::accept_volume`]). Nobody but the caller waits for the disks.
+    pub fn refresh_layouts(&self) -> Result<Vec<(VolumeId, Layout)>, VolumesError> {
         let _alone = self.looking.lock();
         let (before, shown) = {
             let state = self.state.read();
@@ -177,7 +179,7 @@ impl Volumes {
         };
         volumes.extend(strays.into_iter().filter(|stray| !is_taken(&stray.path)));
         if remembered != state.remembered {
-            write(&self.memory_path, state.mode, &remembered)?;
+            write_remembered_volumes(&self.memory_path, state.mode, &remembered)?;
         }
         let present = online(&volumes);
         state.accepted.retain(|id| present.contains(id));
@@ -198,7 +200,7 @@ impl Volumes {
     }
 
     /// Takes a volume online that was reconciled with the catalog, unless something has happened to it meanwhile.
-    pub fn accept(&self, id: &VolumeId) {
+    pub fn accept_volume(&self, id: &VolumeId) {
         let mut state = self.change_state();
         let State {
             volumes, accepted, ..
@@ -235,7 +237,7 @@ impl Volumes {
                 seen: None,
             };
             let was_retired = remembered.values().any(|memory| memory.path == *path);
-            let problem = match self.disks.recognise(path, expected) {
+            let problem = match self.disks.recognise_volume(path, expected) {
                 Ok(found) => match remembered.get(&found.volume) {
                     None => {
                         remembered.insert(found.volume, VolumeMemory::new(path, found.generation));
@@ -272,7 +274,7 @@ impl Volumes {
         let found = match (&memory.poisoned, memory.retired) {
             (_, true) => Err(VolumeProblem::Retired),
             (Some(why), false) => Err(VolumeProblem::Poisoned(why.clone())),
-            (None, false) => self.disks.recognise(&memory.path, expected),
+            (None, false) => self.disks.recognise_volume(&memory.path, expected),
         };
         if let Ok(identity) = &found {
             memory.generation = identity.generation;
@@ -286,28 +288,28 @@ impl Volumes {
     }
 
     /// Returns all volumes, online or not: those that are known by their ids, then the paths without a known volume.
-    pub fn all(&self) -> Vec<Volume> {
+    pub fn list_volumes(&self) -> Vec<Volume> {
         self.state.read().volumes.clone()
     }
 
     /// Returns the volume with this id, if the node knows it.
-    pub fn find(&self, id: &VolumeId) -> Option<Volume> {
-        self.all()
+    pub fn find_volume(&self, id: &VolumeId) -> Option<Volume> {
+        self.list_volumes()
             .into_iter()
             .find(|volume| volume.id.as_ref() == Some(id))
     }
 
     /// Returns the online volumes with their layouts.
-    pub fn online(&self) -> Vec<(VolumeId, Layout)> {
-        self.all()
+    pub fn online_layouts(&self) -> Vec<(VolumeId, Layout)> {
+        self.list_volumes()
             .into_iter()
             .filter_map(|volume| Some((volume.id.clone()?, volume.layout()?)))
             .collect()
     }
 
     /// Returns the online volumes that take new files.
-    pub fn writable(&self) -> Vec<(VolumeId, Layout)> {
-        self.all()
+    pub fn writable_layouts(&self) -> Vec<(VolumeId, Layout)> {
+        self.list_volumes()
             .into_iter()
             .filter(|volume| volume.mode == Mode::ReadWrite)
             .filter_map(|volume| Some((volume.id.clone()?, volume.layout()?)))
@@ -320,13 +322,13 @@ impl Volumes {
     }
 
     /// Returns the volume with the most room, if it has room for a file of `size` bytes above the reserve.
-    pub fn choose(&self, size: u64) -> Result<Option<(VolumeId, Layout)>, DiskError> {
+    pub fn choose_volume(&self, size: u64) -> Result<Option<(VolumeId, Layout)>, DiskError> {
         let mut best: Option<(u64, VolumeId, Layout)> = None;
-        for (id, layout) in self.writable() {
-            let usable = match self.space(layout.root()) {
-                Ok(space) => space.usable(self.reserve),
+        for (id, layout) in self.writable_layouts() {
+            let usable = match self.measure_space(layout.root()) {
+                Ok(space) => space.usable_bytes(self.reserve),
                 Err(error) => {
-                    self.blame(&id, &error)?;
+                    self.blame_volume(&id, &error)?;
                     continue;
                 }
             };
@@ -339,19 +341,21 @@ impl Volumes {
 
     /// Returns the room on the volume of `layout` above the reserve, in bytes.
     pub fn room_on(&self, layout: &Layout) -> Result<u64, DiskError> {
-        Ok(self.space(layout.root())?.usable(self.reserve))
+        Ok(self
+            .measure_space(layout.root())?
+            .usable_bytes(self.reserve))
     }
 
     /// Takes a volume offline if the error says that its disk fails. A restart does not forget that.
-    pub fn blame(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
+    pub fn blame_volume(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
         match error.severity() {
-            Severity::Disk => self.poison(id, error),
-            Severity::NoSpace | Severity::Request => Ok(()),
+            DiskSeverity::Disk => self.poison_volume(id, error),
+            DiskSeverity::NoSpace | DiskSeverity::Request => Ok(()),
         }
     }
 
     /// Takes a volume offline until people clear it, at once, even if that cannot be written down.
-    pub fn poison(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
+    pub fn poison_volume(&self, id: &VolumeId, error: &DiskError) -> Result<(), DiskError> {
         tracing::error!(volume = %id, %error, "volume taken offline: a system call failed");
         let mut state = self.change_state();
         let State {
@@ -373,7 +377,7 @@ impl Volumes {
         {
             volume.problem = Some(VolumeProblem::Poisoned(why.clone()));
         }
-        match write(&self.memory_path, *mode, remembered) {
+        match write_remembered_volumes(&self.memory_path, *mode, remembered) {
             Err(VolumesError::Disk(error)) => Err(error),
             Ok(()) | Err(_) => Ok(()),
         }

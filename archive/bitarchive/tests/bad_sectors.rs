@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use archive_bitarchive::testing::{self, NodeMachine};
-use archive_bitarchive::{Condition, Entry, Layout, Node, attic};
+use archive_bitarchive::{CatalogEntry, Condition, Layout, Node, attic};
 use archive_durable::{VolumeProblem, fault};
 use archive_model::{FileName, Groups, VolumeId};
 use archive_proof::Envelope;
@@ -85,27 +85,32 @@ fn readable() {
     fault::make_lost(Vec::new());
 }
 
-fn verify(node: &Node, file: &str) -> Entry {
+fn verify(node: &Node, file: &str) -> CatalogEntry {
     node.files
         .verify_copy(&name(file), None, now(), &mut |_| ControlFlow::Continue(()))
         .expect("verified")
 }
 
-fn entry(node: &Node, file: &str) -> Entry {
+fn entry(node: &Node, file: &str) -> CatalogEntry {
     node.files
         .find_copies(&name(file))
         .expect("found")
         .remove(0)
 }
 
-fn is_unreadable_as_a_whole(entry: &Entry) -> bool {
+fn is_unreadable_as_a_whole(entry: &CatalogEntry) -> bool {
     let all = Groups::all(SIZE as u64);
     matches!(&entry.row.condition, Condition::Damaged { unreadable, .. } if *unreadable == all)
 }
 
 /// Checks that the volume serves its good files.
 fn serves(node: &Node, what: &str) {
-    let problem = node.disks.volumes.find(&volume()).expect("known").problem;
+    let problem = node
+        .disks
+        .volumes
+        .find_volume(&volume())
+        .expect("known")
+        .problem;
     assert_eq!(problem, None, "{what}");
     assert_eq!(verify(node, "good").row.condition, Condition::Present);
 }
@@ -231,7 +236,7 @@ fn odd_inodes_in_other_places_hinder_nothing() {
     serves(&node, "odd inodes");
     node.files.reap_uploads(i64::MAX).expect("reaped");
     let layout = Layout::new(&machine.path("disk"));
-    let listed = attic::list(&layout, &volume()).expect("a list");
+    let listed = attic::list_items(&layout, &volume()).expect("a list");
     assert_eq!(listed.len(), 2, "they are listed");
     readable();
 }
@@ -247,7 +252,13 @@ fn a_volume_that_is_not_ready_says_why() {
     let dir = file.parent().expect("a directory");
     std::fs::rename(dir, machine.path("away")).expect("moved");
     let node = start(&machine);
-    let problem = |node: &Node| node.disks.volumes.find(&volume()).expect("known").problem;
+    let problem = |node: &Node| {
+        node.disks
+            .volumes
+            .find_volume(&volume())
+            .expect("known")
+            .problem
+    };
     for _ in 0..2 {
         let found = problem(&node);
         assert!(

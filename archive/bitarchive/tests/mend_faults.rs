@@ -14,10 +14,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use archive_bitarchive::testing::NodeMachine;
-use archive_bitarchive::{Condition, Entry, MendReport, Node, NodeError};
-use archive_durable::fault::{self, Fault, FaultPlan};
+use archive_bitarchive::{CatalogEntry, Condition, MendReport, Node, NodeError};
+use archive_durable::fault::{self, FaultPlan, InjectedFault};
 use archive_model::{FileName, Groups, MendOrder, Root, VolumeId};
-use archive_proof::{CopyBytes, TreeBuilder, encode};
+use archive_proof::{CopyBytes, TreeBuilder, encode_ranges};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -106,7 +106,7 @@ fn on(_bytes: u64) -> ControlFlow<()> {
     ControlFlow::Continue(())
 }
 
-fn verify(node: &Node) -> Result<Entry, NodeError> {
+fn verify(node: &Node) -> Result<CatalogEntry, NodeError> {
     node.files.verify_copy(&name(), None, now(), &mut on)
 }
 
@@ -131,14 +131,14 @@ fn mend(node: &Node, groups: &Groups) -> Result<MendReport, NodeError> {
             data: &content,
             outboard: Some(&tree.sink),
         };
-        encode(copy, tree.content(), ranges, &mut encoded).expect("encoded");
-        mend.segment(range.start, range.end - range.start, &encoded, &mut on)?;
+        encode_ranges(copy, tree.content(), ranges, &mut encoded).expect("encoded");
+        mend.write_segment(range.start, range.end - range.start, &encoded, &mut on)?;
     }
-    mend.close(now(), &mut on)
+    mend.close_mend(now(), &mut on)
 }
 
 fn groups() -> Groups {
-    Groups::touching([16_384..32_768, 81_920..81_921])
+    Groups::groups_touching([16_384..32_768, 81_920..81_921])
 }
 
 /// Clears the poison that a failing disk leaves.
@@ -151,35 +151,35 @@ fn start_again(machine: &NodeMachine) -> Node {
 
 fn at_every_call(reserve: u64) {
     let _one = ONE_AT_A_TIME.lock();
-    fault::arm(None);
+    fault::arm_fault(None);
     let machine = with_copy(reserve);
     let node = start(&machine);
     damage(&machine);
     verify(&node).expect("verified");
-    fault::arm(None);
+    fault::arm_fault(None);
     mend(&node, &groups()).expect("nothing fails");
     let calls = fault::matched_calls();
     drop(node);
     let mut ends = [0, 0, 0];
     for at in 0..calls {
         for fault in [
-            Fault::FailFromHere(Errno::IO),
-            Fault::TornFromHere(Errno::IO),
-            Fault::Fail(Errno::NOSPC),
+            InjectedFault::FailFromHere(Errno::IO),
+            InjectedFault::TornFromHere(Errno::IO),
+            InjectedFault::Fail(Errno::NOSPC),
         ] {
-            let is_full = matches!(fault, Fault::Fail(_));
-            fault::arm(None);
+            let is_full = matches!(fault, InjectedFault::Fail(_));
+            fault::arm_fault(None);
             let machine = with_copy(reserve);
             let node = start(&machine);
             damage(&machine);
             verify(&node).expect("verified");
-            fault::arm(Some(FaultPlan {
+            fault::arm_fault(Some(FaultPlan {
                 at,
                 operation: None,
                 fault,
             }));
             let result = mend(&node, &groups());
-            fault::arm(None);
+            fault::arm_fault(None);
             let what = format!("{fault:?} at call {at} of {calls}: {result:?}");
             let content = read(&machine);
             let is_old = content == damaged();
@@ -198,7 +198,7 @@ fn at_every_call(reserve: u64) {
                 assert!(
                     node.disks
                         .volumes
-                        .all()
+                        .list_volumes()
                         .iter()
                         .all(|volume| volume.problem.is_none()),
                     "{what}: a full disk is not blamed"
@@ -245,7 +245,7 @@ fn start_finishes_a_cut_mend_in_place() {
 #[test]
 fn unreadable_groups_are_mended_without_blaming_volume() {
     let _one = ONE_AT_A_TIME.lock();
-    fault::arm(None);
+    fault::arm_fault(None);
     for reserve in [0, u64::MAX] {
         let machine = with_copy(reserve);
         let node = start(&machine);
@@ -271,7 +271,7 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
         assert!(corrupt.is_empty());
         let all: Vec<u64> = unreadable.iter().collect();
         assert_eq!(all, [1, 4, 5]);
-        let some = Groups::touching(std::iter::once(16_384..16_385));
+        let some = Groups::groups_touching(std::iter::once(16_384..16_385));
         let error = mend(&node, &some).expect_err("two cannot be read and were not sent");
         assert!(
             matches!(
@@ -286,7 +286,7 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
         assert!(
             node.disks
                 .volumes
-                .all()
+                .list_volumes()
                 .iter()
                 .all(|volume| volume.problem.is_none())
         );
@@ -316,7 +316,7 @@ fn unreadable_groups_are_mended_without_blaming_volume() {
 #[test]
 fn file_without_permission_is_mended_whole() {
     let _one = ONE_AT_A_TIME.lock();
-    fault::arm(None);
+    fault::arm_fault(None);
     let machine = with_copy(0);
     let node = start(&machine);
     let nothing = std::os::unix::fs::PermissionsExt::from_mode(0o000);

@@ -23,43 +23,46 @@ use serde::{Serialize, Serializer};
 use tokio_stream::{Stream, StreamExt};
 
 pub use feed::FeedStep;
-pub use reader::Reader;
+pub use reader::ArchiveReader;
 pub use receipt::HeldReceipt;
 pub use salvage::{Hole, Salvage, SalvagedPart};
 pub use slices::{Slice, Slices};
 
-use crate::Answer;
+use crate::CallFuture;
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
 use crate::file_status::ReplicaStatus;
-use crate::steps::Steps;
+use crate::steps::ArchiveSteps;
 
 /// An archive that hands out files.
 pub trait Access: Send + Sync {
     /// Begins to read a file, or a range of it. Every byte that is handed out was proven.
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream>;
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, FileStream>;
 
     /// Begins to read a file, or a range of it, with the proof of its bytes for others, who do not trust this end.
-    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices>;
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Slices>;
 
     /// Begins to read what is left of a file, or of a range of it, whatever is damaged.
-    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage>;
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Salvage>;
 
     /// Begins to list the files of the archive.
-    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing>;
+    fn list<'a>(&'a self, selection: &'a Selection) -> CallFuture<'a, Listing>;
 
     /// Asks for the custody receipt of a file, as it stands now. A trusted key signed it. A harvester gets those of its
     /// own files.
-    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt>;
+    fn receipt<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, HeldReceipt>;
 
     /// Begins to follow the changes of which files the archive has, from the one after `after` on. The steps never end
     /// by themselves: they wait for the next change, and end with an error; come back then with the last position.
     /// Without a position, or with one that the archive does not know, a listing of every file comes first. For the
     /// part `index`.
-    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>>;
+    fn changes<'a>(
+        &'a self,
+        after: Option<&'a FeedPosition>,
+    ) -> CallFuture<'a, ArchiveSteps<FeedStep>>;
 
     /// Asks for the status of the archive: its parts, replicas, nodes, volumes and space.
-    fn status(&self) -> Answer<'_, ArchiveStatus>;
+    fn status(&self) -> CallFuture<'_, ArchiveStatus>;
 }
 
 /// The bytes of a file to read.
@@ -68,7 +71,7 @@ pub trait Access: Send + Sync {
 /// use archive_client::FileRange;
 /// use archive_model::FileName;
 ///
-/// let whole = FileRange::whole(FileName::new("a.warc.gz")?);
+/// let whole = FileRange::whole_file(FileName::new("a.warc.gz")?);
 /// assert_eq!((whole.start, whole.end), (0, None));
 /// let part = FileRange { start: 100, end: Some(200), ..whole };
 /// assert_eq!(part.replica, None);
@@ -88,7 +91,7 @@ pub struct FileRange {
 
 impl FileRange {
     /// Returns the range that is a whole file, from any replica.
-    pub const fn whole(name: FileName) -> Self {
+    pub const fn whole_file(name: FileName) -> Self {
         Self {
             name,
             start: 0,
@@ -98,7 +101,7 @@ impl FileRange {
     }
 
     /// Refuses an empty range.
-    pub(crate) fn check(&self) -> Result<(), ClientError> {
+    pub(crate) fn check_range(&self) -> Result<(), ClientError> {
         let name = &self.name;
         if self.end.is_some_and(|end| end <= self.start) {
             return Err(ClientError::Invalid(format!(
@@ -110,7 +113,7 @@ impl FileRange {
 
     /// Returns the part of the range that a file of `size` bytes has. Fails if the range begins behind the end of the
     /// file.
-    pub(crate) fn range(&self, size: u64) -> Result<Range<u64>, ClientError> {
+    pub(crate) fn range_within(&self, size: u64) -> Result<Range<u64>, ClientError> {
         let name = &self.name;
         let start = self.start;
         if start > 0 && start >= size {

@@ -8,8 +8,8 @@ use archive_rpc::InvalidMessage;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::error::plain;
-use crate::file_status::text;
+use crate::error::visible_text;
+use crate::file_status::nonempty_text;
 
 /// The status of the whole archive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -69,13 +69,13 @@ impl TryFrom<wire::StatusResponse> for ArchiveStatus {
             files: message.files,
             bytes: message.bytes,
             below_required: message.below_required,
-            version: plain(&message.version),
+            version: visible_text(&message.version),
             anomalies,
-            held: text(&message.held),
+            held: nonempty_text(&message.held),
             drains: message
                 .drains
                 .iter()
-                .map(convert::drain)
+                .map(convert::read_drain)
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -91,8 +91,8 @@ impl TryFrom<wire::status_response::ReplicaState> for ReplicaOverview {
             replica: convert::replica_id(&message.replica)?,
             kind,
             required: message.required,
-            problem: text(&message.problem),
-            site: text(&message.site),
+            problem: nonempty_text(&message.problem),
+            site: nonempty_text(&message.site),
             retired: message.retired,
             nodes: nodes.collect::<Result<_, _>>()?,
         })

@@ -37,8 +37,8 @@ use std::time::SystemTime;
 
 use archive_proof::{InvalidTrustFile, TrustFile};
 use archive_rpc::{
-    ConnectError, CredentialFiles, Credentials, CredentialsError, ExpectedIdentity, Grant, Limits,
-    Role, connect_lazy,
+    ConnectError, CredentialFiles, Credentials, CredentialsError, ExpectedIdentity, Grant, Role,
+    RpcLimits, connect_lazy,
 };
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
@@ -149,7 +149,7 @@ pub enum ClientFileError {
 impl ClientFile {
     /// Makes the paths relative to `directory`, in which the client file lies.
     #[must_use]
-    pub fn within(mut self, directory: &Path) -> Self {
+    pub fn within_directory(mut self, directory: &Path) -> Self {
         let own = [
             &mut self.authorities,
             &mut self.trust,
@@ -168,7 +168,7 @@ impl ClientFile {
 
     /// Loads the credentials of the default identity, or of the one that is asked for. `now` decides whether the
     /// certificate is still valid.
-    pub fn credentials(
+    pub fn load_credentials(
         &self,
         who: Option<&IdentityName>,
         now: SystemTime,
@@ -179,13 +179,13 @@ impl ClientFile {
         let fitting: Vec<&ClientIdentity> = self
             .identities
             .iter()
-            .filter(|identity| who.fits(identity.role, &identity.name))
+            .filter(|identity| who.fits_role(identity.role, &identity.name))
             .collect();
         match fitting.as_slice() {
             [identity] => {
                 let credentials = self.load(&identity.certificate, &identity.key, now)?;
                 let found = credentials.identity();
-                if found.is(identity.role, &identity.name) {
+                if found.is_named(identity.role, &identity.name) {
                     return Ok(credentials);
                 }
                 Err(ClientFileError::Somebody {
@@ -200,7 +200,7 @@ impl ClientFile {
                 if own
                     .grants()
                     .iter()
-                    .any(|grant| who.fits(grant.role(), grant.name()))
+                    .any(|grant| who.fits_role(grant.role(), grant.name()))
                 {
                     return Ok(credentials);
                 }
@@ -231,14 +231,17 @@ impl ClientFile {
     }
 
     /// Returns a channel to the repository, which connects at its first call.
-    pub fn repository(&self, credentials: &Credentials) -> Result<Channel, ClientFileError> {
-        let expected = ExpectedIdentity::role(Role::Repository);
+    pub fn connect_repository(
+        &self,
+        credentials: &Credentials,
+    ) -> Result<Channel, ClientFileError> {
+        let expected = ExpectedIdentity::any_of_role(Role::Repository);
         let address = &self.endpoints.repository;
         Ok(connect_lazy(
             address,
             credentials,
             &expected,
-            &Limits::default(),
+            &RpcLimits::default(),
         )?)
     }
 
@@ -248,12 +251,15 @@ impl ClientFile {
     /// # Errors
     ///
     /// Fails if the address of the index is invalid.
-    pub fn index(&self, credentials: &Credentials) -> Result<Option<Channel>, ClientFileError> {
+    pub fn connect_index(
+        &self,
+        credentials: &Credentials,
+    ) -> Result<Option<Channel>, ClientFileError> {
         let Some(address) = &self.endpoints.index else {
             return Ok(None);
         };
-        let expected = ExpectedIdentity::role(Role::Index);
-        let channel = connect_lazy(address, credentials, &expected, &Limits::default())?;
+        let expected = ExpectedIdentity::any_of_role(Role::Index);
+        let channel = connect_lazy(address, credentials, &expected, &RpcLimits::default())?;
         Ok(Some(channel))
     }
 
@@ -361,7 +367,7 @@ mod tests {
 
     fn grants(file: &ClientFile, who: Option<&str>) -> Result<String, String> {
         let who = who.map(|text| text.parse().unwrap());
-        file.credentials(who.as_ref(), now())
+        file.load_credentials(who.as_ref(), now())
             .map(|credentials| credentials.identity().to_string())
             .map_err(|error| error.to_string())
     }
@@ -371,7 +377,7 @@ mod tests {
     #[test]
     fn paths_are_relative_to_the_file() {
         let file: ClientFile = toml::from_str(TEXT).unwrap();
-        let file = file.within(Path::new("/etc/holdfast"));
+        let file = file.within_directory(Path::new("/etc/holdfast"));
         assert_eq!(file.authorities, Path::new("/etc/holdfast/ca.pem"));
         assert_eq!(file.trust, Path::new("/elsewhere/trust.json"));
         assert_eq!(
@@ -406,7 +412,7 @@ mod tests {
     fn call_goes_out_under_the_asked_identity() {
         let directory = directory();
         let file: ClientFile = toml::from_str(TEXT).unwrap();
-        let file = file.within(directory.path());
+        let file = file.within_directory(directory.path());
         assert_eq!(grants(&file, None).unwrap(), "harvester/anna, officer/anna");
         assert!(
             grants(&file, Some("officer"))
@@ -442,9 +448,9 @@ mod tests {
     fn invalid_address_is_refused_before_any_call() {
         let directory = directory();
         let file: ClientFile = toml::from_str(&TEXT.replace(":7401", "")).unwrap();
-        let file = file.within(directory.path());
-        let credentials = file.credentials(None, now()).unwrap();
-        let error = file.repository(&credentials).unwrap_err();
+        let file = file.within_directory(directory.path());
+        let credentials = file.load_credentials(None, now()).unwrap();
+        let error = file.connect_repository(&credentials).unwrap_err();
         assert!(matches!(error, ClientFileError::Endpoint(_)), "{error}");
     }
 }

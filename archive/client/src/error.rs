@@ -2,8 +2,8 @@
 
 use std::io;
 
-use archive_rpc::{CallError, CallFailure, InvalidMessage, Kind, Peer};
-pub(crate) use proto_archive::convert::plain;
+use archive_rpc::{CallError, CallErrorKind, CallFailure, InvalidMessage, Peer};
+pub(crate) use proto_archive::convert::visible_text;
 use tonic::{Code, Status};
 
 /// The archive, as the texts of errors name it.
@@ -36,10 +36,10 @@ pub enum ClientError {
     #[error("{0}")]
     Damaged(String),
     /// The certificate does not carry a role that may do this.
-    #[error("{}", ARCHIVE.advise(Kind::Refused, .0))]
+    #[error("{}", ARCHIVE.advise_caller(CallErrorKind::Refused, .0))]
     Refused(String),
     /// The archive is older than this client.
-    #[error("{}", ARCHIVE.lacks(.0))]
+    #[error("{}", ARCHIVE.lacks_call(.0))]
     NotOffered(String),
     /// The state of the archive does not allow the request.
     #[error("{0}")]
@@ -48,13 +48,13 @@ pub enum ClientError {
     #[error("{0}; free some room in the archive, then try again")]
     NoSpace(String),
     /// The archive does not answer, or the answer was cut.
-    #[error("{}", ARCHIVE.advise(Kind::Unavailable, .0))]
+    #[error("{}", ARCHIVE.advise_caller(CallErrorKind::Unavailable, .0))]
     Unavailable(String),
     /// A time limit passed.
-    #[error("{}", ARCHIVE.advise(Kind::TimedOut, .0))]
+    #[error("{}", ARCHIVE.advise_caller(CallErrorKind::TimedOut, .0))]
     TimedOut(String),
     /// A disk of the archive failed.
-    #[error("{}", ARCHIVE.advise(Kind::Storage, .0))]
+    #[error("{}", ARCHIVE.advise_caller(CallErrorKind::Storage, .0))]
     Storage(String),
     /// The answer does not prove itself, or is not what was asked for.
     #[error("{0}; do not believe this answer, and tell an operator of the archive")]
@@ -68,7 +68,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// A bug, in this client or in the archive.
-    #[error("{}", ARCHIVE.advise(Kind::Internal, .0))]
+    #[error("{}", ARCHIVE.advise_caller(CallErrorKind::Internal, .0))]
     Bug(String),
 }
 
@@ -101,23 +101,23 @@ pub enum ErrorClass {
 impl ClientError {
     /// Reads the status of a call that failed.
     pub fn from_status(status: &Status) -> Self {
-        let Some(CallError { kind, reason }) = ARCHIVE.read(status) else {
+        let Some(CallError { kind, reason }) = ARCHIVE.read_status(status) else {
             return Self::NotOffered("what was asked for".to_owned());
         };
         match kind {
-            Kind::Invalid => Self::Invalid(reason),
-            Kind::NotFound => Self::NotFound(reason),
-            Kind::Exists => Self::Exists(reason),
-            Kind::Busy => Self::Busy(reason),
-            Kind::Mismatch => Self::Mismatch(reason),
-            Kind::NotEnoughReplicas => Self::NotEnoughReplicas(reason),
-            Kind::Damaged => Self::Damaged(reason),
-            Kind::Refused => Self::Refused(reason),
-            Kind::NoSpace => Self::NoSpace(reason),
-            Kind::Unavailable => Self::Unavailable(reason),
-            Kind::TimedOut => Self::TimedOut(reason),
-            Kind::Storage => Self::Storage(reason),
-            Kind::Internal => Self::Bug(reason),
+            CallErrorKind::Invalid => Self::Invalid(reason),
+            CallErrorKind::NotFound => Self::NotFound(reason),
+            CallErrorKind::Exists => Self::Exists(reason),
+            CallErrorKind::Busy => Self::Busy(reason),
+            CallErrorKind::Mismatch => Self::Mismatch(reason),
+            CallErrorKind::NotEnoughReplicas => Self::NotEnoughReplicas(reason),
+            CallErrorKind::Damaged => Self::Damaged(reason),
+            CallErrorKind::Refused => Self::Refused(reason),
+            CallErrorKind::NoSpace => Self::NoSpace(reason),
+            CallErrorKind::Unavailable => Self::Unavailable(reason),
+            CallErrorKind::TimedOut => Self::TimedOut(reason),
+            CallErrorKind::Storage => Self::Storage(reason),
+            CallErrorKind::Internal => Self::Bug(reason),
         }
     }
 
@@ -153,7 +153,7 @@ impl ClientError {
 impl CallFailure for ClientError {
     fn read(status: &Status, call: Option<&'static str>) -> Self {
         match call {
-            Some(what) => failed(what, status),
+            Some(what) => call_failed(what, status),
             None => Self::from_status(status),
         }
     }
@@ -162,20 +162,20 @@ impl CallFailure for ClientError {
 /// Reads a message of the archive that breaks the rules of the wire as an untrusted answer.
 impl From<InvalidMessage> for ClientError {
     fn from(error: InvalidMessage) -> Self {
-        let said = plain(&error.to_string());
+        let said = visible_text(&error.to_string());
         Self::Untrusted(format!("the archive's answer cannot be read: {said}"))
     }
 }
 
 /// Reads the status of a call that failed. `what` names the call, for an archive that does not offer it.
-pub(crate) fn failed(what: &'static str, status: &Status) -> ClientError {
+pub(crate) fn call_failed(what: &'static str, status: &Status) -> ClientError {
     match status.code() {
         Code::Unimplemented => ClientError::NotOffered(what.to_owned()),
         // In these calls the precondition is about what the archive has, not about what is sent.
-        Code::FailedPrecondition => ClientError::Precondition(plain(status.message())),
+        Code::FailedPrecondition => ClientError::Precondition(visible_text(status.message())),
         Code::OutOfRange => ClientError::Untrusted(format!(
             "the archive's answer cannot be read: {}",
-            plain(status.message())
+            visible_text(status.message())
         )),
         _ => ClientError::from_status(status),
     }
@@ -189,7 +189,7 @@ mod tests {
     /// is older.
     #[test]
     fn call_of_newer_archive_is_not_offered() {
-        let error = failed("repairs", &Status::unimplemented("Not yet implemented"));
+        let error = call_failed("repairs", &Status::unimplemented("Not yet implemented"));
         assert_eq!(error.class(), ErrorClass::Failed);
         let text = error.to_string();
         assert!(
@@ -202,13 +202,13 @@ mod tests {
     /// takes a refused role for a precondition.
     #[test]
     fn a_precondition_speaks_for_itself() {
-        let error = failed(
+        let error = call_failed(
             "repairs",
-            &Kind::Mismatch.status("31 files are too many\u{1b}"),
+            &CallErrorKind::Mismatch.to_status("31 files are too many\u{1b}"),
         );
         assert_eq!(error.class(), ErrorClass::Refused);
         assert_eq!(error.to_string(), "31 files are too many ");
-        let refused = failed("repairs", &Kind::Refused.status("for officer"));
+        let refused = call_failed("repairs", &CallErrorKind::Refused.to_status("for officer"));
         assert!(matches!(refused, ClientError::Refused(_)));
     }
 
@@ -216,18 +216,22 @@ mod tests {
     /// pass.
     #[test]
     fn every_kind_has_its_class() {
-        for kind in Kind::ALL {
-            let error = ClientError::from_status(&kind.status("a.warc: said why"));
+        for kind in CallErrorKind::ALL {
+            let error = ClientError::from_status(&kind.to_status("a.warc: said why"));
             let expected = match kind {
-                Kind::Invalid => ErrorClass::Usage,
-                Kind::NotFound
-                | Kind::NotEnoughReplicas
-                | Kind::Damaged
-                | Kind::NoSpace
-                | Kind::Storage => ErrorClass::Failed,
-                Kind::Busy | Kind::Unavailable | Kind::TimedOut => ErrorClass::Unreachable,
-                Kind::Exists | Kind::Mismatch | Kind::Refused => ErrorClass::Refused,
-                Kind::Internal => ErrorClass::Bug,
+                CallErrorKind::Invalid => ErrorClass::Usage,
+                CallErrorKind::NotFound
+                | CallErrorKind::NotEnoughReplicas
+                | CallErrorKind::Damaged
+                | CallErrorKind::NoSpace
+                | CallErrorKind::Storage => ErrorClass::Failed,
+                CallErrorKind::Busy | CallErrorKind::Unavailable | CallErrorKind::TimedOut => {
+                    ErrorClass::Unreachable
+                }
+                CallErrorKind::Exists | CallErrorKind::Mismatch | CallErrorKind::Refused => {
+                    ErrorClass::Refused
+                }
+                CallErrorKind::Internal => ErrorClass::Bug,
             };
             assert_eq!(error.class(), expected, "{kind}");
             assert!(
@@ -246,7 +250,8 @@ mod tests {
     /// without a reason.
     #[test]
     fn peer_message_is_escaped() {
-        let status = Kind::NotFound.status(format!("a\u{1b}[2J\r\nb{}", "x".repeat(100_000)));
+        let status =
+            CallErrorKind::NotFound.to_status(format!("a\u{1b}[2J\r\nb{}", "x".repeat(100_000)));
         let text = ClientError::from_status(&status).to_string();
         assert!(text.starts_with("a [2J  bxxx"), "{text:?}");
         assert!(text.len() < 3000);

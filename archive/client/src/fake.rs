@@ -9,7 +9,7 @@
 //! key is made of a well-known seed.
 //!
 //! Not promised: faults of disks and machines. Every byte stays in memory, nothing is ever damaged, missing or silent,
-//! and no caller is refused for its role. Files are withdrawn and restored by one call ([`FakeArchive::withdraw`]),
+//! and no caller is refused for its role. Files are withdrawn and restored by one call ([`FakeArchive::withdraw_file`]),
 //! so that the feed can report it. The fake is no [`Preservation`](crate::Preservation): volumes, attics, repairs and
 //! second persons that are only played would prove nothing to those who hold one.
 
@@ -29,8 +29,8 @@ use md5::Md5;
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest as _, Sha256};
 
-use self::replica::{Replica, id};
-use crate::Answer;
+use self::replica::{Replica, parse_id};
+use crate::CallFuture;
 use crate::access::HeldReceipt;
 use crate::error::ClientError;
 use crate::file_status::FileStatus;
@@ -63,7 +63,7 @@ const BEGIN: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// };
 /// archive.store(&deposit, &|_event| {}).await?;
 ///
-/// let mut reading = archive.get(&FileRange::whole(name)).await?;
+/// let mut reading = archive.get(&FileRange::whole_file(name)).await?;
 /// assert_eq!(reading.next().await?.as_deref(), Some(&b"hello"[..]));
 /// # Ok(())
 /// # }
@@ -114,7 +114,7 @@ impl FakeArchive {
         let shared = SharedFake {
             trust: trust(&key),
             key,
-            replicas: Replica::all(),
+            replicas: Replica::all_replicas(),
             state: Mutex::default(),
         };
         Self {
@@ -151,9 +151,9 @@ impl FakeArchive {
         deposit: &Deposit,
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
     ) -> Result<StoredFile, ClientError> {
-        deposit.check()?;
+        deposit.check_source()?;
         if self.state().is_withdrawn(&deposit.name) {
-            return Err(Self::removed(&deposit.name));
+            return Err(Self::removed_error(&deposit.name));
         }
         if let Some(kept) = self.find(&deposit.name)
             && kept.is_the_content_of(deposit)?
@@ -182,7 +182,7 @@ impl FakeArchive {
         let mut at = 0;
         watch(StoreEvent::Sent(at));
         while at < *size {
-            let piece = deposit.read(at, CHUNK.min(size - at)).await?;
+            let piece = deposit.read_block(at, CHUNK.min(size - at)).await?;
             tree.update(&piece).map_err(|error| bug(&error))?;
             bytes.extend_from_slice(&piece);
             at += piece.len() as u64;
@@ -201,9 +201,9 @@ impl FakeArchive {
             },
             depositor: self.who.clone(),
             admitted,
-            upload: id::<UploadId>(&format!("upload-{}", admitted.as_second())),
+            upload: parse_id::<UploadId>(&format!("upload-{}", admitted.as_second())),
         };
-        if let DigestComparison::Differs(which) = announced.compare(&admission) {
+        if let DigestComparison::Differs(which) = announced.compare_digests(&admission) {
             return Err(ClientError::Mismatch(format!(
                 "{name}: the {which} of what was received is not what was announced"
             )));
@@ -225,7 +225,7 @@ impl FakeArchive {
             return Ok((Arc::clone(kept), true));
         }
         let kept = received.keep(&self.shared.key, state.now())?;
-        state.tell(ChangeKind::Stored, &kept);
+        state.tell_followers(ChangeKind::Stored, &kept);
         let name = kept.admission.name.clone();
         state.files.insert(name, Arc::clone(&kept));
         Ok((kept, false))
@@ -253,7 +253,7 @@ impl FakeArchive {
         let receipt = Receipt {
             admission: kept.envelope.clone(),
             replicas: replicas
-                .map(|replica| replica.custody(kept.completed))
+                .map(|replica| replica.custody_statement(kept.completed))
                 .collect(),
             issued: self.state().now(),
         };
@@ -262,7 +262,7 @@ impl FakeArchive {
             .map_err(|error| bug(&error))?;
         let text = envelope.as_str().to_owned();
         let name = &kept.admission.name;
-        HeldReceipt::believe(text, name, &self.shared.trust)
+        HeldReceipt::believe_receipt(text, name, &self.shared.trust)
     }
 
     fn status_of(&self, name: &FileName) -> Result<FileStatus, ClientError> {
@@ -284,7 +284,7 @@ impl FakeArchive {
     fn statuses(&self, kept: &KeptFile) -> Vec<crate::ReplicaStatus> {
         let replicas = self.shared.replicas.iter();
         replicas
-            .map(|replica| replica.status(kept.completed))
+            .map(|replica| replica.replica_status(kept.completed))
             .collect()
     }
 }
@@ -323,7 +323,7 @@ impl KeptFile {
     /// MD5 is not enough: its collisions are made on purpose.
     fn is_the_content_of(&self, deposit: &Deposit) -> Result<bool, ClientError> {
         let announced = &deposit.announced;
-        match announced.compare(&self.admission) {
+        match announced.compare_digests(&self.admission) {
             DigestComparison::Differs(_) => Err(self.exists()),
             DigestComparison::Same | DigestComparison::Unknown
                 if deposit.size != self.admission.size =>
@@ -364,11 +364,11 @@ impl Ingest for FakeArchive {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, StoredFile> {
+    ) -> CallFuture<'a, StoredFile> {
         Box::pin(self.keep(deposit, watch))
     }
 
-    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus> {
+    fn stat<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, FileStatus> {
         Box::pin(async move { self.status_of(name) })
     }
 }

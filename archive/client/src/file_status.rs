@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::error::plain;
+use crate::error::visible_text;
 
 /// The facts that the archive knows of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -53,32 +53,32 @@ impl TryFrom<wire::StatResponse> for FileStatus {
         Ok(Self {
             name: convert::file_name("name", &message.name)?,
             size: message.size,
-            root: convert::root("root", &message.root)?,
+            root: convert::read_root("root", &message.root)?,
             digests: Digests {
                 sha256: convert::optional_bytes("sha256", &message.sha256)?,
                 md5: convert::optional_bytes("md5", &message.md5)?,
             },
-            depositor: plain(&message.depositor),
-            admitted: convert::time("admitted", &message.admitted)?,
-            replicas: replicas(&message.replicas)?,
+            depositor: visible_text(&message.depositor),
+            admitted: convert::read_time("admitted", &message.admitted)?,
+            replicas: read_replicas(&message.replicas)?,
         })
     }
 }
 
 /// Reads the status of a file in each replica.
-pub(crate) fn replicas(
+pub(crate) fn read_replicas(
     messages: &[wire::ReplicaStatus],
 ) -> Result<Vec<ReplicaStatus>, InvalidMessage> {
     messages.iter().map(convert::replica_status).collect()
 }
 
 /// Returns a text for people; `None` if it is empty.
-pub(crate) fn text(value: &str) -> Option<String> {
-    (!value.is_empty()).then(|| plain(value))
+pub(crate) fn nonempty_text(value: &str) -> Option<String> {
+    (!value.is_empty()).then(|| visible_text(value))
 }
 
 /// Reads a value; `None` if its text is empty.
-pub(crate) fn some<T>(
+pub(crate) fn read_optional<T>(
     value: &str,
     read: impl FnOnce(&str) -> Result<T, InvalidMessage>,
 ) -> Result<Option<T>, InvalidMessage> {

@@ -12,9 +12,9 @@ use archive_proof::{Admission, ReadAt, Receipt};
 use bytes::Bytes;
 
 pub use depositor::Depositor;
-pub(crate) use depositor::within;
+pub(crate) use depositor::within_limit;
 
-use crate::Answer;
+use crate::CallFuture;
 use crate::error::ClientError;
 use crate::file_status::{FileStatus, ReplicaStatus};
 
@@ -31,10 +31,10 @@ pub trait Ingest: Send + Sync {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, StoredFile>;
+    ) -> CallFuture<'a, StoredFile>;
 
     /// Returns the status of a file in each replica. A harvester sees its own files only.
-    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus>;
+    fn stat<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, FileStatus>;
 }
 
 /// A file to store.
@@ -136,7 +136,7 @@ impl AnnouncedDigests {
     }
 
     /// Compares the known digests with those of the admission.
-    pub(crate) fn compare(&self, admission: &Admission) -> DigestComparison {
+    pub(crate) fn compare_digests(&self, admission: &Admission) -> DigestComparison {
         let digests = &admission.digests;
         let pairs = [
             ("blake3", self.blake3.map(|own| own == admission.root)),
@@ -159,7 +159,7 @@ impl AnnouncedDigests {
 
 impl Deposit {
     /// Refuses a deposit without any digest, unless `no_digest` is set.
-    pub(crate) fn check(&self) -> Result<(), ClientError> {
+    pub(crate) fn check_source(&self) -> Result<(), ClientError> {
         if self.announced.is_nothing() && !self.no_digest {
             let name = &self.name;
             return Err(ClientError::Invalid(format!(
@@ -170,7 +170,7 @@ impl Deposit {
     }
 
     /// Reads exactly `length` bytes of the source; fails if it has fewer.
-    pub(crate) async fn read(&self, offset: u64, length: u64) -> Result<Bytes, ClientError> {
+    pub(crate) async fn read_block(&self, offset: u64, length: u64) -> Result<Bytes, ClientError> {
         let source = Arc::clone(&self.source);
         let read = tokio::task::spawn_blocking(move || {
             let mut bytes = vec![0; usize::try_from(length).expect("a chunk fits in memory")];
@@ -256,7 +256,11 @@ mod tests {
                 sha256,
                 md5,
             };
-            assert_eq!(announced.compare(admission), expected, "{announced:?}");
+            assert_eq!(
+                announced.compare_digests(admission),
+                expected,
+                "{announced:?}"
+            );
         }
     }
 }

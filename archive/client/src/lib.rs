@@ -3,7 +3,7 @@
 //! Owns this end of the services `Ingest`, `Access`, `Preservation` and `Batch`, and the file with the addresses of the
 //! archive and the identities of the client ([`ClientFile`]). Harvesters hold an [`Ingest`], readers an [`Access`],
 //! those who look after the archive a [`Preservation`], those who run jobs over it a [`Batch`]; [`Depositor`],
-//! [`Reader`], [`Keeper`] and [`Researcher`] are these traits over gRPC.
+//! [`ArchiveReader`], [`Keeper`] and [`Researcher`] are these traits over gRPC.
 //!
 //! Invariants:
 //! - a store is a success only with a receipt that a trusted key signed, for this name, size and content;
@@ -32,7 +32,7 @@
 //!
 //! /// Counts the bytes of a file: each was proven before it is handed out.
 //! async fn count(archive: &dyn Access, name: FileName) -> Result<usize, ClientError> {
-//!     let mut reading = archive.get(&FileRange::whole(name)).await?;
+//!     let mut reading = archive.get(&FileRange::whole_file(name)).await?;
 //!     let mut count = 0;
 //!     while let Some(bytes) = reading.next().await? {
 //!         count += bytes.len();
@@ -60,8 +60,8 @@ mod retry;
 pub mod steps;
 
 pub use access::{
-    Access, Completeness, FeedStep, FileRange, FileStream, HeldReceipt, Hole, ListEntry, ListItem,
-    Listing, Reader, Salvage, SalvagedPart, Selection, Slice, Slices,
+    Access, ArchiveReader, Completeness, FeedStep, FileRange, FileStream, HeldReceipt, Hole,
+    ListEntry, ListItem, Listing, Salvage, SalvagedPart, Selection, Slice, Slices,
 };
 pub use archive_status::{ArchiveStatus, Drain, FilesToLeave, ReplicaOverview};
 pub use batch::{Batch, Researcher};
@@ -72,12 +72,12 @@ pub use fake::FakeArchive;
 pub use file_status::{FileStatus, ReplicaProgress, ReplicaStatus};
 pub use ingest::{AnnouncedDigests, Deposit, Depositor, Ingest, StoreEvent, StoredFile};
 pub use limits::ClientLimits;
-pub use losses::{Losses, LostRecord, Span, losses};
+pub use losses::{Losses, LostRecord, Span, find_losses};
 pub use preservation::{Keeper, Preservation};
-pub use record::{RecordStream, prove, record, record_of_length};
-pub use steps::Steps;
+pub use record::{RecordStream, fetch_record, prove_record, record_of_length};
+pub use steps::ArchiveSteps;
 
 use std::pin::Pin;
 
 /// A call whose result is still to come. Dropping it cancels the call.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;
+pub type CallFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ClientError>> + Send + 'a>>;

@@ -50,22 +50,22 @@ impl Default for ClientLimits {
 
 impl ClientLimits {
     /// Returns the longest wait for an answer.
-    pub const fn answer(&self) -> Duration {
+    pub const fn answer_limit(&self) -> Duration {
         Duration::from_secs(self.answer_seconds)
     }
 
     /// Returns the longest time without the archive taking a byte.
-    pub const fn stall(&self) -> Duration {
+    pub const fn stall_limit(&self) -> Duration {
         Duration::from_secs(self.stall_seconds)
     }
 
     /// Returns the longest wait for an act that reads whole copies first.
-    pub const fn act(&self) -> Duration {
+    pub const fn act_limit(&self) -> Duration {
         Duration::from_secs(self.act_seconds)
     }
 
     /// Returns the longest wait for the replicas to read back `size` bytes.
-    pub fn verification(&self, size: u64) -> Duration {
+    pub fn verification_limit(&self, size: u64) -> Duration {
         let reading = size.checked_div(self.verify_rate).unwrap_or(u64::MAX);
         Duration::from_secs(self.verify_seconds.saturating_add(reading))
     }
@@ -80,17 +80,17 @@ mod tests {
     #[test]
     fn verification_takes_as_long_as_the_file_is() {
         let limits = ClientLimits::default();
-        assert_eq!(limits.verification(0), Duration::from_secs(330));
+        assert_eq!(limits.verification_limit(0), Duration::from_secs(330));
         assert_eq!(
-            limits.verification(1_000_000_000_000),
+            limits.verification_limit(1_000_000_000_000),
             Duration::from_secs(50_330)
         );
-        assert!(limits.verification(u64::MAX) > Duration::from_hours(200_000_000));
+        assert!(limits.verification_limit(u64::MAX) > Duration::from_hours(200_000_000));
         let odd = ClientLimits {
             verify_rate: 0,
             ..limits
         };
-        assert_eq!(odd.verification(1), Duration::from_secs(u64::MAX));
+        assert_eq!(odd.verification_limit(1), Duration::from_secs(u64::MAX));
     }
 
     /// Fails if a misspelt limit is ignored, so that its default holds unnoticed.

@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
 use crate::access::{Access, FileRange, SalvagedPart};
-use crate::error::{ClientError, plain};
+use crate::error::{ClientError, visible_text};
 
 pub use walk::{DamageMap, records_in};
 
@@ -104,12 +104,17 @@ const fn is_false(it: &bool) -> bool {
 impl fmt::Display for LostRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whole = if self.whole { "wholly" } else { "partly" };
-        write!(f, "{whole}  offset {}  {}", self.offset, plain(&self.kind))?;
+        write!(
+            f,
+            "{whole}  offset {}  {}",
+            self.offset,
+            visible_text(&self.kind)
+        )?;
         for value in [&self.date, &self.url].into_iter().flatten() {
-            write!(f, "  {}", plain(value))?;
+            write!(f, "  {}", visible_text(value))?;
         }
         match &self.id {
-            Some(id) => write!(f, "  {}", plain(id)),
+            Some(id) => write!(f, "  {}", visible_text(id)),
             None => Ok(()),
         }
     }
@@ -138,7 +143,7 @@ impl Iterator for PartReceiver {
 /// # Errors
 ///
 /// Fails if the file cannot be salvaged up to the last damaged byte.
-pub async fn losses<A: Access + ?Sized>(
+pub async fn find_losses<A: Access + ?Sized>(
     access: &A,
     name: &FileName,
     ranges: Vec<Range<u64>>,
@@ -147,7 +152,7 @@ pub async fn losses<A: Access + ?Sized>(
     if ranges.iter().all(Range::is_empty) {
         return Ok(Losses::default());
     }
-    let mut salvage = access.salvage(&FileRange::whole(name.clone())).await?;
+    let mut salvage = access.salvage(&FileRange::whole_file(name.clone())).await?;
     let map = DamageMap::new(name, salvage.range.clone(), ranges);
     let (parts, received) = mpsc::channel(WAITING);
     let looked = spawn_blocking(move || records_in(PartReceiver(received), &map));

@@ -62,7 +62,7 @@ pub struct RecordStream<'a, A: ?Sized> {
 /// # Errors
 ///
 /// Fails if the archive does not give the file, or the file does not have this offset.
-pub async fn record<'a, A: Access + ?Sized>(
+pub async fn fetch_record<'a, A: Access + ?Sized>(
     access: &'a A,
     name: &FileName,
     offset: u64,
@@ -71,7 +71,7 @@ pub async fn record<'a, A: Access + ?Sized>(
     begin(access, name, offset, FIRST, replica).await
 }
 
-/// Begins to read a record as [`record`] does, from any replica. Asks first for `length` bytes (at most
+/// Begins to read a record as [`fetch_record`] does, from any replica. Asks first for `length` bytes (at most
 /// 1 MiB), a number from an index. The number has no other effect: the record ends where its own bytes say.
 ///
 /// # Errors
@@ -213,7 +213,7 @@ fn upto(at: u64, more: u64) -> Option<u64> {
 /// # Errors
 ///
 /// Fails if the bytes cannot be had or do not prove themselves, or if the proof cannot be written.
-pub async fn prove<A, W>(
+pub async fn prove_record<A, W>(
     access: &A,
     name: &FileName,
     range: Range<u64>,
@@ -226,7 +226,7 @@ where
     let wanted = FileRange {
         start: range.start,
         end: Some(range.end),
-        ..FileRange::whole(name.clone())
+        ..FileRange::whole_file(name.clone())
     };
     let mut slices = access.slices(&wanted).await?;
     let failed = |error: RecordProofError| match error {
@@ -239,7 +239,7 @@ where
     let writer = ProofWriter::new(out, &slices.envelope, &slices.admission, &range);
     let mut writer = writer.map_err(failed)?;
     while let Some(slice) = slices.next().await? {
-        let added = writer.add(slice.range, slice.encoded.as_ref());
+        let added = writer.add_range(slice.range, slice.encoded.as_ref());
         added.map_err(failed)?;
     }
     writer.finish().map_err(failed)

@@ -29,14 +29,14 @@ impl Retry {
     }
 
     /// Notes that the last attempt got further than any before; `now` is the time since the first began.
-    pub(crate) fn progress(&mut self, now: Duration) {
+    pub(crate) fn note_progress(&mut self, now: Duration) {
         self.failed = 0;
         self.backoff.reset();
         self.since = now;
     }
 
     /// Returns how long to wait before the next attempt, after one that failed at `now`; `None` to give up.
-    pub(crate) fn pause(&mut self, now: Duration) -> Option<Duration> {
+    pub(crate) fn next_pause(&mut self, now: Duration) -> Option<Duration> {
         self.failed = self.failed.saturating_add(1);
         if self.failed >= self.limits.attempts {
             return None;
@@ -48,7 +48,7 @@ impl Retry {
     }
 
     /// Returns how many attempts have failed without progress.
-    pub(crate) fn failed(&self) -> u32 {
+    pub(crate) fn failed_tries(&self) -> u32 {
         self.failed
     }
 }
@@ -77,12 +77,12 @@ mod tests {
     fn pauses_double_up_to_the_longest_and_end() {
         let mut retry = Retry::new(limits(6));
         let pauses: Vec<_> = (0..6)
-            .map(|_| seconds(retry.pause(Duration::ZERO)))
+            .map(|_| seconds(retry.next_pause(Duration::ZERO)))
             .collect();
         assert_eq!(pauses, [Some(1), Some(2), Some(4), Some(5), Some(5), None]);
-        assert_eq!(retry.failed(), 6);
+        assert_eq!(retry.failed_tries(), 6);
         assert_eq!(
-            seconds(Retry::new(limits(1)).pause(Duration::ZERO)),
+            seconds(Retry::new(limits(1)).next_pause(Duration::ZERO)),
             None,
             "one attempt is one"
         );
@@ -94,19 +94,19 @@ mod tests {
     fn progress_begins_anew_and_patience_ends() {
         let at = Duration::from_secs;
         let mut retry = Retry::new(limits(u32::MAX));
-        assert_eq!(seconds(retry.pause(at(99))), Some(1));
+        assert_eq!(seconds(retry.next_pause(at(99))), Some(1));
         assert_eq!(
-            seconds(retry.pause(at(99))),
+            seconds(retry.next_pause(at(99))),
             None,
             "101 s would have passed"
         );
-        retry.progress(at(99));
-        assert_eq!(seconds(retry.pause(at(190))), Some(1));
+        retry.note_progress(at(99));
+        assert_eq!(seconds(retry.next_pause(at(190))), Some(1));
         for _ in 0..200 {
-            retry.pause(at(0));
+            retry.next_pause(at(0));
         }
         assert_eq!(
-            seconds(retry.pause(at(0))),
+            seconds(retry.next_pause(at(0))),
             Some(5),
             "no overflow, however often"
         );

@@ -19,4 +19,4 @@ use crate::error::ClientError;
 /// # Ok(())
 /// # }
 /// ```
-pub type Steps<T> = archive_rpc::Steps<T, ClientError>;
+pub type ArchiveSteps<T> = archive_rpc::CallSteps<T, ClientError>;

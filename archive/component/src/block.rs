@@ -5,9 +5,9 @@
 
 use std::io::{self, BufRead, Cursor, Read};
 
-use archive_batch::JobError;
-use archive_formats::http::{Body, BodyError, Head, HeadError, Limits};
-use archive_formats::warc::{Kind, ReadError, Record};
+use archive_batch::BatchJobError;
+use archive_formats::http::{Body, BodyError, DecodeLimits, Head, HeadError};
+use archive_formats::warc::{ReadRecordError, Record, WarcType};
 
 use super::wit::HttpMessage;
 
@@ -45,12 +45,12 @@ enum BlockState<'a> {
 
 impl<'a> Block<'a> {
     /// Returns a block without bytes.
-    pub(super) fn nothing() -> Self {
+    pub(super) fn no_block() -> Self {
         Self::with(BlockState::Nothing)
     }
 
     /// Returns the block of bytes that are no message.
-    pub(super) fn whole(input: &'a mut dyn BufRead) -> Self {
+    pub(super) fn whole_block(input: &'a mut dyn BufRead) -> Self {
         Self::with(BlockState::Whole(Box::new(input)))
     }
 
@@ -58,7 +58,7 @@ impl<'a> Block<'a> {
     pub(super) fn from_record<R: Read>(record: &'a mut Record<'_, R>) -> Self {
         let holds_message = matches!(
             record.kind(),
-            Kind::Response | Kind::Request | Kind::Revisit
+            WarcType::Response | WarcType::Request | WarcType::Revisit
         );
         let input: Input<'a> = Box::new(record);
         Self::with(if holds_message {
@@ -77,13 +77,14 @@ impl<'a> Block<'a> {
     }
 
     /// Returns the error with which the input itself could not be read, if there was one.
-    pub(super) fn damage(self) -> Result<(), JobError> {
-        self.damage
-            .map_or(Ok(()), |error| Err(JobError::Read(ReadError::Io(error))))
+    pub(super) fn read_damage(self) -> Result<(), BatchJobError> {
+        self.damage.map_or(Ok(()), |error| {
+            Err(BatchJobError::Read(ReadRecordError::Io(error)))
+        })
     }
 
     /// Answers `host.http`: returns the head of the HTTP message, if the block holds one.
-    pub(super) fn http(&mut self) -> Result<Option<HttpMessage>, String> {
+    pub(super) fn read_http(&mut self) -> Result<Option<HttpMessage>, String> {
         let asked_late = matches!(self.state, BlockState::Stored(_)) && self.message.is_none();
         if asked_late {
             return Err("the block was read already: ask for `http` before `read`".to_owned());
@@ -99,7 +100,7 @@ impl<'a> Block<'a> {
     }
 
     /// Answers `host.read`: returns up to `most` further bytes as they are stored.
-    pub(super) fn read(&mut self, most: u32) -> Result<Vec<u8>, String> {
+    pub(super) fn read_bytes(&mut self, most: u32) -> Result<Vec<u8>, String> {
         self.state = match self.take() {
             BlockState::Fresh(input) | BlockState::Headed(_, input) => BlockState::Stored(input),
             other => other,
@@ -116,13 +117,13 @@ impl<'a> Block<'a> {
     }
 
     /// Answers `host.payload`: returns up to `most` further bytes of the content that the message carries.
-    pub(super) fn payload(&mut self, most: u32) -> Result<Vec<u8>, String> {
+    pub(super) fn read_payload(&mut self, most: u32) -> Result<Vec<u8>, String> {
         if matches!(self.state, BlockState::Fresh(_)) {
-            self.http()?;
+            self.read_http()?;
         }
         self.state = match self.take() {
             BlockState::Headed(head, input) => {
-                BlockState::Content(Body::decoded(&head, input, Limits::default()))
+                BlockState::Content(Body::decoded_body(&head, input, DecodeLimits::default()))
             }
             other => other,
         };
@@ -147,13 +148,13 @@ impl<'a> Block<'a> {
 
     /// Reads the head of the HTTP message, if the block begins with one.
     fn begin(&mut self, mut input: Input<'a>) -> BlockState<'a> {
-        match Head::read(&mut input, HEAD_LIMIT) {
+        match Head::read_head(&mut input, HEAD_LIMIT) {
             Ok(head) => {
                 self.message = HttpMessage::from_head(&head);
                 if self.message.is_some() {
                     return BlockState::Headed(head, input);
                 }
-                let unread = Cursor::new(head.unread().to_vec());
+                let unread = Cursor::new(head.unread_bytes().to_vec());
                 BlockState::Whole(Box::new(unread.chain(input)))
             }
             Err(HeadError::Io(error)) => self.fail(error),
@@ -180,7 +181,7 @@ impl<'a> Block<'a> {
     /// the content is broken.
     fn fail(&mut self, error: io::Error) -> BlockState<'a> {
         let words = error.to_string();
-        if BodyError::within(&error).is_none() {
+        if BodyError::find_within(&error).is_none() {
             self.damage.get_or_insert(error);
         }
         BlockState::Failed(words)

@@ -22,7 +22,7 @@ const FUNCTION: usize = 1 << 20;
     clippy::wildcard_enum_match_arm,
     reason = "what else there is, is bounded by the size of the component"
 )]
-pub(super) fn check(binary: &[u8]) -> Result<(), String> {
+pub(super) fn check_bounds(binary: &[u8]) -> Result<(), String> {
     let broken = |error: BinaryReaderError| format!("it does not compile: {error}");
     let mut definitions = 0_u64;
     for payload in Parser::new(0).parse_all(binary) {
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn refused(text: &str) -> String {
-        check(&wat::parse_str(text).unwrap()).unwrap_err()
+        check_bounds(&wat::parse_str(text).unwrap()).unwrap_err()
     }
 
     /// Fails if a component with too many globals or table elements, also spread over nested modules, or with an
@@ -91,6 +91,6 @@ mod tests {
         let words = refused(&format!("(component (core module (func {long})))"));
         assert!(words.contains("at most 1048576 are compiled"), "{words}");
         let fine = wat::parse_str("(component (core module (func nop)))").unwrap();
-        assert_eq!(check(&fine), Ok(()));
+        assert_eq!(check_bounds(&fine), Ok(()));
     }
 }

@@ -38,13 +38,13 @@ impl Cache {
     }
 
     /// Returns the directory in which wasmtime keeps compiled code.
-    pub(super) fn code(&self) -> &Path {
+    pub(super) fn code_path(&self) -> &Path {
         &self.code
     }
 
     /// Runs `compile` with a cache that has only files as they were written, and then notes the new files. One caller
     /// at a time.
-    pub(super) fn with<T>(&self, compile: impl FnOnce() -> T) -> io::Result<T> {
+    pub(super) fn with_lock<T>(&self, compile: impl FnOnce() -> T) -> io::Result<T> {
         let _turn = self.turn.lock();
         let mut known = self.clean()?;
         let compiled = compile();
@@ -143,7 +143,7 @@ mod tests {
 
     /// Returns the files that a compiler finds in the cache.
     fn cached_names(cache: &Cache) -> Vec<String> {
-        let seen = cache.with(|| files(&cache.code).unwrap()).unwrap();
+        let seen = cache.with_lock(|| files(&cache.code).unwrap()).unwrap();
         let mut names: Vec<_> = seen.into_iter().map(|(name, _)| name).collect();
         names.sort();
         names
@@ -163,7 +163,7 @@ mod tests {
         let cache = Cache::new(root.path());
         assert!(cached_names(&cache).is_empty());
         cache
-            .with(|| {
+            .with_lock(|| {
                 put(&cache, "one", b"code");
                 put(&cache, "one.stats", b"used once");
                 put(&cache, "one.wip-atomic-write-mod", b"co");

@@ -14,12 +14,12 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_batch::{Control, InvalidJob, Stop};
+use archive_batch::{InvalidJob, Stop, StopControl};
 use archive_model::limits::LARGEST_COMPONENT;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
 use super::compile::Program;
-use super::config::engine;
+use super::config::make_engine;
 use super::{host, reason};
 
 /// The verb with which the executable is called: `VERB CACHE MEMORY SECONDS`, with the component on its standard input.
@@ -72,7 +72,7 @@ pub enum CompileError {
 }
 
 fn refused(why: impl Into<String>) -> CompileError {
-    CompileError::Refused(InvalidJob::Component(reason::short(why.into())))
+    CompileError::Refused(InvalidJob::Component(reason::shorten_text(why.into())))
 }
 
 fn untried(error: &io::Error) -> CompileError {
@@ -83,11 +83,11 @@ fn untried(error: &io::Error) -> CompileError {
 
 impl Compiler {
     /// Compiles into the cache in another process, and waits until that has ended or `control` stops it.
-    pub(super) fn compile(
+    pub(super) fn compile_in_child(
         &self,
         cache: &Path,
         bytes: &[u8],
-        control: &Control,
+        control: &StopControl,
     ) -> Result<(), CompileError> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let child = Command::new(&self.program)
@@ -120,14 +120,14 @@ impl Compiler {
         }
     }
 
-    fn wait(&self, child: &mut Child, control: &Control) -> Result<ExitStatus, CompileError> {
+    fn wait(&self, child: &mut Child, control: &StopControl) -> Result<ExitStatus, CompileError> {
         // The process computes on all of its threads, or hangs: then no limit of computing time ends it.
         let until = Instant::now() + self.time;
         loop {
             if let Some(status) = child.try_wait().map_err(|error| untried(&error))? {
                 return Ok(status);
             }
-            control.check()?;
+            control.check_stop()?;
             if Instant::now() >= until {
                 return Err(refused(self.late()));
             }
@@ -219,9 +219,9 @@ fn compile(cache: &Path) -> Result<(), String> {
         .read_to_end(&mut bytes)
         .map_err(|error| format!("it cannot be read: {error}"))?;
     let failed = |error: wasmtime::Error| format!("there is no engine for components: {error:#}");
-    let engine = engine(Some(cache)).map_err(failed)?;
-    let linker = host::linker(&engine).map_err(failed)?;
-    match Program::compile(&engine, &linker, &bytes) {
+    let engine = make_engine(Some(cache)).map_err(failed)?;
+    let linker = host::make_linker(&engine).map_err(failed)?;
+    match Program::compile_program(&engine, &linker, &bytes) {
         Ok(_program) => Ok(()),
         Err(InvalidJob::Component(why)) => Err(why),
         Err(other) => Err(other.to_string()),

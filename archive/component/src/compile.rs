@@ -69,28 +69,28 @@ pub(super) struct Functions {
 }
 
 impl Functions {
-    pub(super) fn record(&self) -> Result<&Function<(ArchiveRecord,)>, Halt> {
+    pub(super) fn record_function(&self) -> Result<&Function<(ArchiveRecord,)>, Halt> {
         self.record.as_ref().ok_or(Halt::Gone)
     }
 
-    pub(super) fn more(&self) -> Result<&Function<(Vec<u8>,)>, Halt> {
+    pub(super) fn more_function(&self) -> Result<&Function<(Vec<u8>,)>, Halt> {
         self.more.as_ref().ok_or(Halt::Gone)
     }
 
-    pub(super) fn reduce(&self) -> Result<&Function<(Arguments,)>, Halt> {
+    pub(super) fn reduce_function(&self) -> Result<&Function<(Arguments,)>, Halt> {
         self.reduce.as_ref().ok_or(Halt::Gone)
     }
 }
 
 impl Program {
     /// Compiles a component in binary form and looks whether it is a job.
-    pub(super) fn compile(
+    pub(super) fn compile_program(
         engine: &Engine,
         linker: &Linker<Host>,
         bytes: &[u8],
     ) -> Result<Self, InvalidJob> {
         looks_like_one(bytes)?;
-        bounds::check(bytes).map_err(InvalidJob::Component)?;
+        bounds::check_bounds(bytes).map_err(InvalidJob::Component)?;
         let code = Code::from_binary(engine, bytes).map_err(|error| {
             refuse(format!(
                 "it does not compile: {}",
@@ -149,12 +149,12 @@ impl Program {
     }
 
     /// Returns the program with `spare`, which catches a panic beside one of its instances.
-    pub(super) fn spared(self, spare: Spare) -> Self {
+    pub(super) fn with_spare(self, spare: Spare) -> Self {
         Self { spare, ..self }
     }
 
     /// Runs a function, and returns whether it went to its end.
-    pub(super) fn spare(&self, mut work: impl FnMut()) -> bool {
+    pub(super) fn spare_work(&self, mut work: impl FnMut()) -> bool {
         (self.spare)(&mut work)
     }
 
@@ -162,16 +162,19 @@ impl Program {
         self.code.engine()
     }
 
-    pub(super) fn shows(&self) -> JobInput {
+    pub(super) fn job_input(&self) -> JobInput {
         self.shows
     }
 
-    pub(super) fn reduces(&self) -> bool {
+    pub(super) fn has_reduce(&self) -> bool {
         self.reduce.is_some()
     }
 
     /// Makes a fresh instance, and returns its functions. Fails if one of them has another type.
-    pub(super) fn instantiate(&self, store: &mut Store<Host>) -> wasmtime::Result<Functions> {
+    pub(super) fn instantiate_functions(
+        &self,
+        store: &mut Store<Host>,
+    ) -> wasmtime::Result<Functions> {
         let instance = self.code.instantiate(&mut *store)?;
         let (record, more) = match self.shows {
             JobInput::Records => (Some(typed(store, &instance, &self.next, "record")?), None),
@@ -217,7 +220,7 @@ where
 }
 
 fn refuse(reason: String) -> InvalidJob {
-    InvalidJob::Component(super::reason::short(reason))
+    InvalidJob::Component(super::reason::shorten_text(reason))
 }
 
 /// Returns the innermost words of an error, on one line.

@@ -8,7 +8,7 @@ use wasmtime::{CacheConfig, Config, Engine};
 pub(super) const STACK: usize = 1 << 20;
 
 /// Returns an engine as all processes of a node have it: code that one compiles, the others run.
-pub(super) fn engine(code: Option<&Path>) -> wasmtime::Result<Engine> {
+pub(super) fn make_engine(code: Option<&Path>) -> wasmtime::Result<Engine> {
     Engine::new(&config(code)?)
 }
 

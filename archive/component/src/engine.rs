@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use archive_batch::{Control, InvalidJob, Sink, Stop};
+use archive_batch::{InvalidJob, Sink, Stop, StopControl};
 use archive_model::{JobLimits, Root};
 use parking_lot::Mutex;
 use tempfile::TempDir;
@@ -19,7 +19,7 @@ use super::block::Block;
 use super::cache::Cache;
 use super::child::{CompileError, Compiler};
 use super::compile::{Program, looks_like_one};
-use super::config::engine;
+use super::config::make_engine;
 use super::guest::{Call, Guest};
 use super::host::{self, Host};
 use super::{About, Component, reason};
@@ -88,7 +88,7 @@ impl Components {
     ///
     /// [`InvalidJob`] if the engine or its cache cannot be made.
     pub fn new(cache: Option<&Path>) -> Result<Self, InvalidJob> {
-        Self::within(ProcessHooks::default(), cache)
+        Self::with_hooks(ProcessHooks::default(), cache)
     }
 
     /// Creates an engine as [`Components::new`] does, with the functions that the process lends to it.
@@ -96,7 +96,7 @@ impl Components {
     /// # Errors
     ///
     /// [`InvalidJob`] if the engine or its cache cannot be made.
-    pub fn within(around: ProcessHooks, cache: Option<&Path>) -> Result<Self, InvalidJob> {
+    pub fn with_hooks(around: ProcessHooks, cache: Option<&Path>) -> Result<Self, InvalidJob> {
         let failed = |error: wasmtime::Error| {
             InvalidJob::Component(format!("there is no engine for components here: {error:#}"))
         };
@@ -109,8 +109,8 @@ impl Components {
         let cache = cache
             .or(scratch.as_ref().map(TempDir::path))
             .map(Cache::new);
-        let engine = engine(cache.as_ref().map(Cache::code)).map_err(failed)?;
-        let linker = host::linker(&engine).map_err(failed)?;
+        let engine = make_engine(cache.as_ref().map(Cache::code_path)).map_err(failed)?;
+        let linker = host::make_linker(&engine).map_err(failed)?;
         let weak = engine.weak();
         thread::Builder::new()
             .name("component-clock".to_owned())
@@ -139,10 +139,14 @@ impl Components {
     ///
     /// # Errors
     /// [`CompileError`], which tells whether the component is at fault.
-    pub fn compile(&self, bytes: &[u8], control: &Control) -> Result<Arc<Component>, CompileError> {
+    pub fn compile_component(
+        &self,
+        bytes: &[u8],
+        control: &StopControl,
+    ) -> Result<Arc<Component>, CompileError> {
         let digest = Root::from_bytes(*blake3::hash(bytes).as_bytes());
         loop {
-            control.check()?;
+            control.check_stop()?;
             let Some(slot) = self.slot(&digest, true) else {
                 return self.compile_now(digest, bytes, control);
             };
@@ -161,7 +165,7 @@ impl Components {
         &self,
         digest: Root,
         bytes: &[u8],
-        control: &Control,
+        control: &StopControl,
     ) -> Result<Arc<Component>, CompileError> {
         looks_like_one(bytes)?;
         let program = match &self.0.cache {
@@ -169,12 +173,12 @@ impl Components {
             Some(cache) => {
                 let compile = || {
                     if let Some(compiler) = &self.0.around.compiler {
-                        compiler.compile(cache.code(), bytes, control)?;
+                        compiler.compile_in_child(cache.code_path(), bytes, control)?;
                     }
                     self.compile_here(bytes)
                 };
-                cache.with(compile).map_err(|error| {
-                    let directory = cache.code().display();
+                cache.with_lock(compile).map_err(|error| {
+                    let directory = cache.code_path().display();
                     CompileError::Untried(format!(
                         "what was compiled before is kept in {directory}, which cannot be used: {error}"
                     ))
@@ -185,15 +189,15 @@ impl Components {
             file_time: DESCRIBE,
             ..JobLimits::default()
         };
-        let described = Guest::start(&program, limits, control).and_then(|mut guest| {
-            guest.call(Call::Describe, &mut Block::nothing(), &mut DescriptionSink)
+        let described = Guest::start_guest(&program, limits, control).and_then(|mut guest| {
+            guest.call_guest(Call::Describe, &mut Block::no_block(), &mut DescriptionSink)
         });
-        control.check()?;
+        control.check_stop()?;
         let text = described
             .map_err(|error| InvalidJob::Component(format!("asked for `describe`, {error}")))?;
         let about = About {
-            text: reason::short(text),
-            reduces: program.reduces(),
+            text: reason::shorten_text(text),
+            reduces: program.has_reduce(),
         };
         Ok(Arc::new(Component {
             digest,
@@ -207,8 +211,8 @@ impl Components {
         let mut compiled = None;
         let ended = (self.0.around.spare)(&mut || {
             let inner = &self.0;
-            let program = Program::compile(&inner.engine, &inner.linker, bytes);
-            compiled = Some(program.map(|program| program.spared(inner.around.spare)));
+            let program = Program::compile_program(&inner.engine, &inner.linker, bytes);
+            compiled = Some(program.map(|program| program.with_spare(inner.around.spare)));
         });
         match compiled.filter(|_| ended) {
             Some(program) => Ok(Arc::new(program?)),

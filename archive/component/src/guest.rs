@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use archive_batch::{Control, JobError, Sink};
+use archive_batch::{BatchJobError, Sink, StopControl};
 use archive_formats::warc::Header;
 use archive_model::JobLimits;
 use rustix::time::{ClockId, clock_gettime};
@@ -44,16 +44,16 @@ pub(super) struct Guest {
     calls: Option<(Sender<Call>, SyncSender<Reply>)>,
     asks: Receiver<Ask>,
     thread: Option<JoinHandle<()>>,
-    control: Control,
+    control: StopControl,
 }
 
 impl Guest {
     /// Begins a thread; the component is not touched before the first call.
-    pub(super) fn start(
+    pub(super) fn start_guest(
         program: &Arc<Program>,
         limits: JobLimits,
-        control: &Control,
-    ) -> Result<Self, JobError> {
+        control: &StopControl,
+    ) -> Result<Self, BatchJobError> {
         let (calls, orders) = channel();
         let (asks, questions) = sync_channel(1);
         let (replies, answers) = sync_channel(1);
@@ -66,14 +66,14 @@ impl Guest {
             .spawn(move || {
                 // After a panic nobody answers any more: the call ends as one of a broken component.
                 let mut host = Some(host);
-                program.spare(|| {
+                program.spare_work(|| {
                     if let Some(host) = host.take() {
                         ComponentInstance::new(&program, host, limits, told.clone()).serve(&orders);
                     }
                 });
             })
             .map_err(|error| {
-                JobError::Broken(format!(
+                BatchJobError::Broken(format!(
                     "no thread for the component: {error}; raise the limits"
                 ))
             })?;
@@ -86,15 +86,15 @@ impl Guest {
     }
 
     /// Calls a function and answers what it asks for, until it is over.
-    pub(super) fn call(
+    pub(super) fn call_guest(
         &mut self,
         call: Call,
         block: &mut Block<'_>,
         out: &mut dyn Sink,
-    ) -> Result<String, JobError> {
-        self.control.check()?;
+    ) -> Result<String, BatchJobError> {
+        self.control.check_stop()?;
         let gone = || {
-            JobError::Broken(
+            BatchJobError::Broken(
                 "its thread panicked; that is a bug of this archive, please report it".to_owned(),
             )
         };
@@ -106,11 +106,11 @@ impl Guest {
                 Ask::Write(bytes) => out
                     .write(&bytes)
                     .map_or_else(Reply::Stop, |()| Reply::Taken),
-                Ask::Read(most) => Reply::Bytes(block.read(most)),
-                Ask::Payload(most) => Reply::Bytes(block.payload(most)),
-                Ask::Http => Reply::Http(block.http()),
+                Ask::Read(most) => Reply::Bytes(block.read_bytes(most)),
+                Ask::Payload(most) => Reply::Bytes(block.read_payload(most)),
+                Ask::Http => Reply::Http(block.read_http()),
             };
-            let reply = self.control.why().map_or(reply, Reply::Stop);
+            let reply = self.control.stop_reason().map_or(reply, Reply::Stop);
             replies.send(reply).or(Err(gone()))?;
         }
     }
@@ -137,7 +137,7 @@ struct ComponentInstance<'a> {
 }
 
 impl<'a> ComponentInstance<'a> {
-    fn new(program: &'a Program, host: Host, limits: JobLimits, control: Control) -> Self {
+    fn new(program: &'a Program, host: Host, limits: JobLimits, control: StopControl) -> Self {
         let mut store = Store::new(program.engine(), host);
         store.limiter(|host| host);
         store.set_hostcall_fuel(HANDED_OVER);
@@ -145,7 +145,7 @@ impl<'a> ComponentInstance<'a> {
         store.set_epoch_deadline(1);
         let most = limits.file_time;
         store.epoch_deadline_callback(move |_| {
-            if let Some(stop) = control.why() {
+            if let Some(stop) = control.stop_reason() {
                 return Err(Halt::Stopped(stop).into());
             }
             if computed() > most {
@@ -165,15 +165,15 @@ impl<'a> ComponentInstance<'a> {
     fn serve(mut self, calls: &Receiver<Call>) {
         while let Ok(call) = calls.recv() {
             let outcome = self.answer(call);
-            if !self.store.data().over(outcome) {
+            if !self.store.data().is_over(outcome) {
                 return;
             }
         }
     }
 
-    fn answer(&mut self, call: Call) -> Result<String, JobError> {
+    fn answer(&mut self, call: Call) -> Result<String, BatchJobError> {
         if let Some(reason) = &self.broken {
-            return Err(JobError::Broken(reason.clone()));
+            return Err(BatchJobError::Broken(reason.clone()));
         }
         let ended = self
             .invoke(call)
@@ -181,20 +181,20 @@ impl<'a> ComponentInstance<'a> {
         if let Err(error) = &ended {
             self.broken = Some(error.to_string());
         }
-        if let Err(stopped @ JobError::Stopped(_)) = ended {
+        if let Err(stopped @ BatchJobError::Stopped(_)) = ended {
             return Err(stopped);
         }
         // Output from before a trap stays written.
-        let flushed = self.store.data_mut().flush();
+        let flushed = self.store.data_mut().flush_output();
         let ended = ended?;
         flushed.map_err(|halt| reason::job_error(&halt.into(), &self.limits))?;
-        ended.map_err(reason::failed)
+        ended.map_err(reason::guest_failed)
     }
 
     /// Calls a function of the component. The outer error is a trap, the inner one the component's own.
     fn invoke(&mut self, call: Call) -> wasmtime::Result<Result<String, String>> {
         if self.functions.is_none() {
-            self.functions = Some(self.program.instantiate(&mut self.store)?);
+            self.functions = Some(self.program.instantiate_functions(&mut self.store)?);
         }
         let Some(functions) = &self.functions else {
             return Err(Halt::Gone.into());
@@ -208,13 +208,13 @@ impl<'a> ComponentInstance<'a> {
             Call::Begin(file, arguments) => functions.begin.call(store, (file, arguments))?,
             Call::Record(record, header) => {
                 store.data_mut().header = Some(header);
-                let ended = functions.record()?.call(&mut *store, (record,))?;
+                let ended = functions.record_function()?.call(&mut *store, (record,))?;
                 store.data_mut().header = None;
                 ended
             }
-            Call::More(bytes) => functions.more()?.call(store, (bytes,))?,
+            Call::More(bytes) => functions.more_function()?.call(store, (bytes,))?,
             Call::End => functions.end.call(store, ())?,
-            Call::Reduce(arguments) => functions.reduce()?.call(store, (arguments,))?,
+            Call::Reduce(arguments) => functions.reduce_function()?.call(store, (arguments,))?,
         };
         Ok(ended.map(|()| String::new()))
     }

@@ -4,7 +4,7 @@
 
 use std::sync::mpsc::{Receiver, SyncSender};
 
-use archive_batch::{JobError, Stop};
+use archive_batch::{BatchJobError, Stop};
 use archive_formats::warc::Header;
 use wasmtime::component::Linker;
 use wasmtime::{Engine, ResourceLimiter, StoreContextMut};
@@ -29,7 +29,7 @@ pub(super) enum Ask {
     Http,
     Payload(u32),
     /// The call is over.
-    Over(Result<String, JobError>),
+    Over(Result<String, BatchJobError>),
 }
 
 /// The answer to a request of the component.
@@ -83,7 +83,7 @@ impl Host {
     }
 
     /// Reports that the call is over. Returns `false` if the other thread has ended.
-    pub(super) fn over(&self, outcome: Result<String, JobError>) -> bool {
+    pub(super) fn is_over(&self, outcome: Result<String, BatchJobError>) -> bool {
         self.asks.send(Ask::Over(outcome)).is_ok()
     }
 
@@ -112,7 +112,7 @@ impl Host {
 
     fn write(&mut self, bytes: Vec<u8>) -> Result<(), Halt> {
         if self.gathered.len() + bytes.len() > GATHERED {
-            self.flush()?;
+            self.flush_output()?;
         }
         if self.gathered.is_empty() && bytes.len() >= GATHERED {
             self.ask(Ask::Write(bytes))?;
@@ -123,7 +123,7 @@ impl Host {
     }
 
     /// Passes on what is gathered.
-    pub(super) fn flush(&mut self) -> Result<(), Halt> {
+    pub(super) fn flush_output(&mut self) -> Result<(), Halt> {
         if !self.gathered.is_empty() {
             let gathered = std::mem::take(&mut self.gathered);
             self.ask(Ask::Write(gathered))?;
@@ -176,7 +176,7 @@ impl ResourceLimiter for Host {
 }
 
 /// Returns the linker with all that a component can import.
-pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
+pub(super) fn make_linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
     type Cx<'a> = StoreContextMut<'a, Host>;
     let mut linker = Linker::new(engine);
     let mut host = linker.instance(NAME)?;
@@ -195,7 +195,7 @@ pub(super) fn linker(engine: &Engine) -> wasmtime::Result<Linker<Host>> {
             .data()
             .header
             .as_ref()
-            .map(wit::fields)
+            .map(wit::header_fields)
             .unwrap_or_default();
         Ok((fields,))
     })?;

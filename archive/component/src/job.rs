@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink};
+use archive_batch::{BatchJobError, File, Job, Plan, Reads, Reduce, Sink, StopControl};
 use archive_formats::warc::{Record, RecordSummary};
 use archive_model::JobLimits;
 
@@ -40,11 +40,11 @@ impl Plan for Files {
         }
     }
 
-    fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(OneFile {
-            shows: self.component.program.shows(),
+            shows: self.component.program.job_input(),
             arguments: &self.arguments,
-            guest: Guest::start(&self.component.program, self.limits, control)?,
+            guest: Guest::start_guest(&self.component.program, self.limits, control)?,
         }))
     }
 }
@@ -57,9 +57,9 @@ struct OneFile<'a> {
 }
 
 impl OneFile<'_> {
-    fn call(&mut self, call: Call, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn call(&mut self, call: Call, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         self.guest
-            .call(call, &mut Block::nothing(), out)
+            .call_guest(call, &mut Block::no_block(), out)
             .map(|_text| ())
     }
 }
@@ -72,12 +72,12 @@ impl Job for OneFile<'_> {
         }
     }
 
-    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         let call = Call::Begin(wit::File::from(file), self.arguments.clone());
         self.call(call, out)
     }
 
-    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
+    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), BatchJobError> {
         self.call(Call::More(bytes.to_vec()), out)
     }
 
@@ -85,24 +85,24 @@ impl Job for OneFile<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         let call = Call::Record(
             wit::ArchiveRecord::from_record(&record),
             record.header().clone(),
         );
         let mut block = Block::from_record(&mut record);
-        let said = self.guest.call(call, &mut block, out);
-        let damage = block.damage();
+        let said = self.guest.call_guest(call, &mut block, out);
+        let damage = block.read_damage();
         match said {
             // Damage comes first: whatever it made of it, it was not shown the record as it was admitted.
-            Ok(_) | Err(JobError::Failed(_)) => damage?,
-            Err(JobError::Stopped(_) | JobError::Read(_) | JobError::Broken(_)) => {}
+            Ok(_) | Err(BatchJobError::Failed(_)) => damage?,
+            Err(BatchJobError::Stopped(_) | BatchJobError::Read(_) | BatchJobError::Broken(_)) => {}
         }
         said?;
-        Ok(record.end()?)
+        Ok(record.read_end()?)
     }
 
-    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         self.call(Call::End, out)
     }
 }

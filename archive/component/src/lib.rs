@@ -18,13 +18,13 @@
 //! - `engine` ([`Components`], which has them all), `job` (a component as a [`Plan`]).
 //!
 //! ```
-//! use archive_batch::Control;
+//! use archive_batch::StopControl;
 //! use archive_component::Components;
 //!
 //! // No folder for what is compiled, and no process for compiling.
 //! let components = Components::new(None)?;
 //! let binary = wat::parse_bytes(include_bytes!("../examples/count.wat"))?;
-//! let count = components.compile(&binary, &Control::default())?;
+//! let count = components.compile(&binary, &StopControl::default())?;
 //! assert_eq!(count.job_input(), "records");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -47,7 +47,7 @@ mod wit;
 use std::io::{BufReader, Read};
 use std::sync::Arc;
 
-use archive_batch::{Control, InvalidJob, JobError, Plan, Sink};
+use archive_batch::{BatchJobError, InvalidJob, Plan, Sink, StopControl};
 use archive_model::{JobLimits, Root};
 
 pub use child::{CompileError, Compiler, VERB, compile_child};
@@ -87,7 +87,7 @@ impl Component {
 
     /// Returns the part of a file that the component is shown: `records` or `bytes`.
     pub fn job_input(&self) -> &'static str {
-        match self.program.shows() {
+        match self.program.job_input() {
             compile::JobInput::Records => "records",
             compile::JobInput::Bytes => "bytes",
         }
@@ -98,7 +98,7 @@ impl Component {
     /// # Errors
     ///
     /// None yet: the component itself checks its arguments, with its first file.
-    pub fn plan(
+    pub fn make_plan(
         self: Arc<Self>,
         arguments: &[(String, String)],
         limits: JobLimits,
@@ -110,15 +110,15 @@ impl Component {
     ///
     /// # Errors
     ///
-    /// [`JobError::Broken`] if the component has no reduce step.
-    pub fn reducer(
+    /// [`BatchJobError::Broken`] if the component has no reduce step.
+    pub fn make_reducer(
         &self,
         arguments: &[(String, String)],
         limits: JobLimits,
-    ) -> Result<ComponentReducer, JobError> {
+    ) -> Result<ComponentReducer, BatchJobError> {
         if !self.about.reduces {
             let reason = "the component has no reduce step: it does not export `reducer`";
-            return Err(JobError::Broken(reason.to_owned()));
+            return Err(BatchJobError::Broken(reason.to_owned()));
         }
         let limits = JobLimits {
             file_time: limits.time,
@@ -145,17 +145,17 @@ impl ComponentReducer {
     ///
     /// # Errors
     ///
-    /// [`JobError`] if the component fails or goes over a limit, the sink fails, or the job has to end.
-    pub fn reduce(
+    /// [`BatchJobError`] if the component fails or goes over a limit, the sink fails, or the job has to end.
+    pub fn reduce_outputs(
         self,
         input: &mut dyn Read,
         out: &mut dyn Sink,
-        control: &Control,
-    ) -> Result<(), JobError> {
-        let mut guest = Guest::start(&self.program, self.limits, control)?;
+        control: &StopControl,
+    ) -> Result<(), BatchJobError> {
+        let mut guest = Guest::start_guest(&self.program, self.limits, control)?;
         let mut input = BufReader::new(input);
-        let mut block = Block::whole(&mut input);
-        guest.call(Call::Reduce(self.arguments), &mut block, out)?;
-        block.damage()
+        let mut block = Block::whole_block(&mut input);
+        guest.call_guest(Call::Reduce(self.arguments), &mut block, out)?;
+        block.read_damage()
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use archive_batch::JobError;
+use archive_batch::BatchJobError;
 use archive_model::JobLimits;
 use archive_model::limits::LONGEST_REASON;
 use wasmtime::{Trap, WasmBacktrace};
@@ -12,19 +12,19 @@ use wasmtime::{Trap, WasmBacktrace};
 use super::host::{HANDED_OVER, Halt};
 
 /// Returns the meaning of an error that came out of a component.
-pub(super) fn job_error(error: &wasmtime::Error, limits: &JobLimits) -> JobError {
+pub(super) fn job_error(error: &wasmtime::Error, limits: &JobLimits) -> BatchJobError {
     if let Some(halt) = error.downcast_ref::<Halt>() {
         return match *halt {
-            Halt::Stopped(stop) => JobError::Stopped(stop),
-            Halt::Time => JobError::Broken(format!(
+            Halt::Stopped(stop) => BatchJobError::Stopped(stop),
+            Halt::Time => BatchJobError::Broken(format!(
                 "the component computed for more than {}, its limit; it may be endless",
                 seconds(limits.file_time)
             )),
-            Halt::Memory(most) => JobError::Broken(format!(
+            Halt::Memory(most) => BatchJobError::Broken(format!(
                 "the component wants more memory than its limit of {most} bytes"
             )),
             halt @ (Halt::Tables | Halt::Gone) => {
-                JobError::Broken(format!("the component is broken: {halt}"))
+                BatchJobError::Broken(format!("the component is broken: {halt}"))
             }
         };
     }
@@ -49,19 +49,19 @@ pub(super) fn job_error(error: &wasmtime::Error, limits: &JobLimits) -> JobError
     if let Some(name) = innermost(error) {
         words = format!("{words}, in `{name}`");
     }
-    JobError::Broken(short(words))
+    BatchJobError::Broken(shorten_text(words))
 }
 
 /// Returns the failure with the reason that the component gave itself.
-pub(super) fn failed(text: String) -> JobError {
+pub(super) fn guest_failed(text: String) -> BatchJobError {
     if text.trim().is_empty() {
-        return JobError::Failed("the component failed without a reason".to_owned());
+        return BatchJobError::Failed("the component failed without a reason".to_owned());
     }
-    JobError::Failed(short(text))
+    BatchJobError::Failed(shorten_text(text))
 }
 
 /// Cuts a text to the length that the reason of a failure may have.
-pub(super) fn short(mut text: String) -> String {
+pub(super) fn shorten_text(mut text: String) -> String {
     if let Some((at, _)) = text.char_indices().nth(LONGEST_REASON) {
         text.truncate(at);
     }

@@ -68,11 +68,11 @@ impl ArchiveRecord {
             offset: record.offset(),
             kind: record.kind().name().to_owned(),
             url: header
-                .uri("WARC-Target-URI")
+                .read_uri("WARC-Target-URI")
                 .map(std::borrow::Cow::into_owned),
             date: text("WARC-Date"),
             id: text("WARC-Record-ID"),
-            length: record.announced(),
+            length: record.announced_length(),
         }
     }
 }
@@ -98,7 +98,7 @@ impl HttpMessage {
 }
 
 /// Returns all fields of the header of a record.
-pub(super) fn fields(header: &Header) -> Fields {
+pub(super) fn header_fields(header: &Header) -> Fields {
     header
         .fields()
         .map(|field| (text(field.name), text(&field.value())))

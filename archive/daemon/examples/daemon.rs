@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use archive_daemon::settings::{self, Sources};
 use archive_daemon::tasks::with_causes;
-use archive_daemon::{Daemon, DaemonSettings, StartError, Step, Worker, WorkerError, run};
+use archive_daemon::{
+    Daemon, DaemonSettings, StartError, Worker, WorkerStep, WorkerStepError, run_daemon,
+};
 
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -22,16 +24,16 @@ struct Beat;
 impl Worker for Beat {
     const NAME: &'static str = "beat";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         std::future::ready(()).await;
         writeln!(std::io::stdout(), "beating")?;
-        Ok(Step::Idle(Duration::from_hours(1)))
+        Ok(WorkerStep::Idle(Duration::from_hours(1)))
     }
 }
 
 fn start(daemon: &Daemon, behaviour: String) -> Result<(), StartError> {
-    let stop = daemon.tasks.stop();
-    let daemon = daemon.part("example");
+    let stop = daemon.tasks.stop_token();
+    let daemon = daemon.for_part("example");
     let body = async move {
         match behaviour.as_str() {
             "deaf" => std::future::pending().await,
@@ -43,7 +45,7 @@ fn start(daemon: &Daemon, behaviour: String) -> Result<(), StartError> {
             "spared" => {
                 let none: Option<u8> = behaviour.strip_prefix("x").map(|_| 0);
                 #[expect(clippy::unwrap_used, reason = "what this behaviour is for")]
-                let ended = archive_daemon::spare(|| none.unwrap());
+                let ended = archive_daemon::catch_panic(|| none.unwrap());
                 assert!(ended.is_err(), "it panics");
                 stop.cancelled().await;
             }
@@ -52,13 +54,13 @@ fn start(daemon: &Daemon, behaviour: String) -> Result<(), StartError> {
         }
         Ok(())
     };
-    daemon.workers.spawn(Beat)?;
+    daemon.workers.spawn_worker(Beat)?;
     daemon.tasks.spawn("body", body);
     Ok(())
 }
 
 fn main() -> ExitCode {
-    let outcome = (|| -> Result<(), WorkerError> {
+    let outcome = (|| -> Result<(), WorkerStepError> {
         let mut arguments = std::env::args().skip(1);
         let behaviour = arguments.next().unwrap_or_default();
         let set = std::iter::once(format!("behaviour={behaviour}"))
@@ -66,11 +68,11 @@ fn main() -> ExitCode {
             .collect();
         let sources = Sources {
             file: None,
-            environment: settings::environment()?,
+            environment: settings::read_environment()?,
             set,
         };
-        let settings: Settings = settings::load(&sources)?;
-        run("example", &settings.daemon, |daemon| {
+        let settings: Settings = settings::load_settings(&sources)?;
+        run_daemon("example", &settings.daemon, |daemon| {
             Box::pin(async move { start(&daemon, settings.behaviour) })
         })?;
         Ok(())

@@ -12,7 +12,7 @@
 //! let hand = ManualClock::new("2026-11-26T12:00:00Z".parse()?);
 //! let clock = hand.clock();
 //! hand.advance(Duration::from_mins(1));
-//! assert_eq!(clock.now().to_string(), "2026-11-26T12:01:00Z");
+//! assert_eq!(clock.begun_now().to_string(), "2026-11-26T12:01:00Z");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use archive_model::later;
+use archive_model::time_after;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
@@ -45,7 +45,7 @@ pub struct TimedOut(pub Duration);
 
 impl Clock {
     /// Returns the clock of the machine.
-    pub const fn system() -> Self {
+    pub const fn system_clock() -> Self {
         Self(Source::System)
     }
 
@@ -53,13 +53,13 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System => Timestamp::now(),
-            Source::Manual(manual) => later(manual.start, manual.elapsed()),
+            Source::Manual(manual) => time_after(manual.start, manual.elapsed()),
         }
     }
 
     /// Returns the time of day after `duration`, or the last possible time if that is later.
-    pub fn after(&self, duration: Duration) -> Timestamp {
-        later(self.now(), duration)
+    pub fn time_after(&self, duration: Duration) -> Timestamp {
+        time_after(self.now(), duration)
     }
 
     /// Returns a point in time to measure from, which never goes back.
@@ -74,7 +74,7 @@ impl Clock {
     }
 
     /// Returns the time since `begin`, which this clock gave.
-    pub fn since(&self, begin: Instant) -> Duration {
+    pub fn elapsed_since(&self, begin: Instant) -> Duration {
         self.instant().saturating_duration_since(begin)
     }
 
@@ -91,7 +91,7 @@ impl Clock {
     /// # Errors
     ///
     /// [`TimedOut`] if `limit` passes first.
-    pub async fn timeout<F: Future>(
+    pub async fn run_with_timeout<F: Future>(
         &self,
         limit: Duration,
         future: F,
@@ -127,7 +127,7 @@ impl ManualClock {
 
     /// Makes a clock that advances from `start` with the time of the machine, and skips the time by which it is moved:
     /// for parts that talk to each other in real time and pause for minutes in between.
-    pub fn running(start: Timestamp) -> Self {
+    pub fn running_from(start: Timestamp) -> Self {
         Self::with(start, true)
     }
 
@@ -158,7 +158,7 @@ impl ManualClock {
     /// # Panics
     ///
     /// Panics if that does not happen within five minutes of the machine's time, with the number of sleeps seen last.
-    pub async fn sleepers(&self, count: usize) {
+    pub async fn wait_for_sleepers(&self, count: usize) {
         let mut sleepers = self.0.sleepers.subscribe();
         let reached = sleepers.wait_for(|sleepers| *sleepers == count);
         let in_time = tokio::time::timeout(PATIENCE, reached).await.is_ok();
@@ -173,9 +173,9 @@ impl ManualClock {
     ///
     /// # Panics
     ///
-    /// Panics if [`ManualClock::sleepers`] does.
+    /// Panics if [`ManualClock::wait_for_sleepers`] does.
     pub async fn advance_sleepers(&self, count: usize, duration: Duration) {
-        self.sleepers(count).await;
+        self.wait_for_sleepers(count).await;
         self.advance(duration);
     }
 }
@@ -235,12 +235,12 @@ pub struct NoChance(#[from] getrandom::Error);
 
 impl Chance {
     /// Returns the randomness of the system, fit for secrets and names.
-    pub const fn system() -> Self {
+    pub const fn system_chance() -> Self {
         Self(None)
     }
 
     /// Returns the same sequence for the same seed, for tests. Not fit for secrets.
-    pub fn seeded(seed: u64) -> Self {
+    pub fn seeded_chance(seed: u64) -> Self {
         Self(Some(Arc::new(AtomicU64::new(seed))))
     }
 
@@ -249,7 +249,7 @@ impl Chance {
     /// # Errors
     ///
     /// [`NoChance`] if the system gives no randomness; a seeded source never fails.
-    pub fn bytes<const N: usize>(&self) -> Result<[u8; N], NoChance> {
+    pub fn random_bytes<const N: usize>(&self) -> Result<[u8; N], NoChance> {
         let mut bytes = [0; N];
         match &self.0 {
             None => getrandom::fill(&mut bytes)?,
@@ -271,8 +271,8 @@ impl Chance {
     /// # Errors
     ///
     /// [`NoChance`] if the system gives no randomness; a seeded source never fails.
-    pub fn below(&self, limit: NonZeroU64) -> Result<u64, NoChance> {
-        Ok(u64::from_le_bytes(self.bytes()?) % limit)
+    pub fn random_below(&self, limit: NonZeroU64) -> Result<u64, NoChance> {
+        Ok(u64::from_le_bytes(self.random_bytes()?) % limit)
     }
 }
 
@@ -305,21 +305,21 @@ mod tests {
             clock.now().as_second()
         };
         let mover = async {
-            hand.sleepers(1).await;
+            hand.wait_for_sleepers(1).await;
             hand.advance(HOUR);
             hand.advance(HOUR);
         };
         assert_eq!(tokio::join!(sleeper, mover).0, 7200);
-        assert_eq!(clock.since(begin), 2 * HOUR);
-        assert_eq!(clock.since(begin + 3 * HOUR), Duration::ZERO);
-        hand.sleepers(0).await;
+        assert_eq!(clock.elapsed_since(begin), 2 * HOUR);
+        assert_eq!(clock.elapsed_since(begin + 3 * HOUR), Duration::ZERO);
+        hand.wait_for_sleepers(0).await;
         clock.sleep(Duration::ZERO).await;
     }
 
     /// Fails if a running clock stands still between moves, or does not wake whose sleep a move has ended.
     #[tokio::test]
     async fn running_clock_advances_and_can_be_moved() {
-        let hand = ManualClock::running(Timestamp::UNIX_EPOCH);
+        let hand = ManualClock::running_from(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
         in_time(clock.sleep(Duration::from_millis(5))).await;
         let before = clock.now();
@@ -337,11 +337,11 @@ mod tests {
     async fn a_timeout_drops_what_is_late() {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
-        assert_eq!(clock.timeout(HOUR, async { 5 }).await, Ok(5));
+        assert_eq!(clock.run_with_timeout(HOUR, async { 5 }).await, Ok(5));
         let held = Arc::new(());
         let holder = Arc::clone(&held);
         let late = async {
-            let outcome = clock.timeout(HOUR, async move {
+            let outcome = clock.run_with_timeout(HOUR, async move {
                 std::future::pending::<()>().await;
                 drop(holder);
             });
@@ -359,40 +359,41 @@ mod tests {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         hand.advance(Duration::MAX);
         assert_eq!(hand.clock().now(), Timestamp::MAX);
-        assert_eq!(hand.clock().after(HOUR), Timestamp::MAX);
+        assert_eq!(hand.clock().time_after(HOUR), Timestamp::MAX);
     }
 
     /// Fails if the system clock stands still, or its sleep ends too early.
     #[tokio::test]
     async fn system_clock_advances() {
-        let clock = Clock::system();
+        let clock = Clock::system_clock();
         let begin = clock.instant();
         let now = clock.now();
         clock.sleep(Duration::from_millis(5)).await;
         assert!(clock.instant() - begin >= Duration::from_millis(5));
-        assert!(clock.now() > now && clock.after(HOUR) > clock.now());
+        assert!(clock.now() > now && clock.time_after(HOUR) > clock.now());
     }
 
     /// Fails if a seed no longer gives the sequence of its algorithm, some number below a limit is never drawn, or the
     /// system repeats its bytes.
     #[test]
     fn a_seed_decides_what_chance_says() {
-        let bytes = |seed| Chance::seeded(seed).bytes::<20>().unwrap();
+        let bytes = |seed| Chance::seeded_chance(seed).random_bytes::<20>().unwrap();
         assert_eq!(bytes(7), bytes(7));
         assert_ne!(bytes(7), bytes(8));
         // The first output of SplitMix64 for the seed 0, by its authors' reference.
         assert_eq!(
-            Chance::seeded(0).bytes::<8>().unwrap(),
+            Chance::seeded_chance(0).random_bytes::<8>().unwrap(),
             0xe220_a839_7b1d_cdaf_u64.to_le_bytes()
         );
         let limit = NonZeroU64::new(3).unwrap();
-        let chance = Chance::seeded(1);
-        let seen: std::collections::BTreeSet<u64> =
-            (0..100).map(|_| chance.below(limit).unwrap()).collect();
+        let chance = Chance::seeded_chance(1);
+        let seen: std::collections::BTreeSet<u64> = (0..100)
+            .map(|_| chance.random_below(limit).unwrap())
+            .collect();
         assert!(seen.iter().eq([0, 1, 2].iter()));
         assert_ne!(
-            Chance::system().bytes::<32>().unwrap(),
-            Chance::system().bytes::<32>().unwrap()
+            Chance::system_chance().random_bytes::<32>().unwrap(),
+            Chance::system_chance().random_bytes::<32>().unwrap()
         );
     }
 }

@@ -1,10 +1,10 @@
 //! The base of every long-running process: settings, telemetry, tasks, workers, clock, shutdown. No gRPC.
 //!
 //! A part is a library that is handed its settings and a [`Daemon`]. It starts its tasks through the daemon and
-//! returns; [`run()`] does the rest, the same for every part: panic hook, logs, metrics, signals, drain, deadline.
+//! returns; [`run_daemon`] does the rest, the same for every part: panic hook, logs, metrics, signals, drain, deadline.
 //!
 //! Owner of: how settings are read, the names of tasks and workers, the only readers of the time ([`Clock`]), of
-//! randomness ([`Chance`]) and of the environment ([`settings::environment`]).
+//! randomness ([`Chance`]) and of the environment ([`settings::read_environment`]).
 //!
 //! Not promised: that anything is remembered over a restart. A pause, a throttle and a status live in memory; a worker
 //! keeps its checkpoint itself.
@@ -29,8 +29,8 @@
 //! }
 //!
 //! async fn start(daemon: Daemon) -> Result<(), StartError> {
-//!     let stop = daemon.tasks.stop();
-//!     daemon.tasks.spawn("listen", async move {
+//!     let stop = daemon.tasks.stop_token();
+//!     daemon.tasks.spawn_worker("listen", async move {
 //!         stop.cancelled().await;
 //!         Ok::<(), std::io::Error>(())
 //!     });
@@ -62,9 +62,9 @@ pub mod worker;
 pub use clock::{Chance, Clock};
 pub use metrics::{Counter, Gauge, Histogram, Metrics};
 pub use notify::{Notifier, NotifySettings};
-pub use run::{CaughtPanic, Daemon, DaemonSettings, RunError, run, spare};
+pub use run::{CaughtPanic, Daemon, DaemonSettings, RunError, catch_panic, run_daemon};
 pub use settings::{ByteSize, Period};
 pub use start::{StartError, Starting};
-pub use tasks::{Outcome, TaskError, Tasks};
+pub use tasks::{TaskError, TaskOutcome, Tasks};
 pub use thread::OwnThread;
-pub use worker::{ReloadWorker, Step, Worker, WorkerError, Workers};
+pub use worker::{ReloadWorker, Worker, WorkerStep, WorkerStepError, Workers};

@@ -93,7 +93,7 @@ impl Metrics {
 
     /// Returns the same metrics; those made through the result bear this label in addition.
     #[must_use]
-    pub fn labelled(&self, label: &str, value: &str) -> Self {
+    pub fn with_label(&self, label: &str, value: &str) -> Self {
         let mut labels = self.labels.clone();
         labels.push((label.to_owned(), value.to_owned()));
         Self {
@@ -177,7 +177,7 @@ impl Metrics {
     /// # Errors
     ///
     /// [`fmt::Error`] if a value cannot be written.
-    pub fn page(&self) -> Result<String, fmt::Error> {
+    pub fn render_page(&self) -> Result<String, fmt::Error> {
         let mut page = String::new();
         prometheus_client::encoding::text::encode(&mut page, &self.shared().registry)?;
         Ok(page)
@@ -245,13 +245,13 @@ impl SharedMetrics {
 /// # Errors
 ///
 /// The error of the system if connections can no longer be accepted.
-pub async fn serve(
+pub async fn serve_metrics(
     listener: TcpListener,
     metrics: Metrics,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let page = get(|| async move {
-        match metrics.page() {
+        match metrics.render_page() {
             Ok(page) => ([(CONTENT_TYPE, MEDIA_TYPE)], page).into_response(),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
         }
@@ -288,7 +288,7 @@ mod tests {
         (
             listener.local_addr().unwrap(),
             stop.clone(),
-            serve(listener, metrics.clone(), stop),
+            serve_metrics(listener, metrics.clone(), stop),
         )
     }
 
@@ -306,14 +306,14 @@ mod tests {
     #[tokio::test]
     async fn a_scrape_reads_what_was_counted() {
         let metrics = Metrics::new();
-        let node = metrics.labelled("node", "one");
+        let node = metrics.with_label("node", "one");
         let stored = node
             .counter("node_files_total", "Files stored.", &[])
             .unwrap();
         stored.inc_by(3);
         node.counter("node_files_total", "", &[]).unwrap().inc();
         metrics
-            .labelled("node", "two")
+            .with_label("node", "two")
             .counter("node_files", "Files stored.", &[])
             .unwrap()
             .inc();
@@ -414,7 +414,7 @@ mod tests {
         };
         assert_eq!(
             metrics
-                .labelled("x", "1")
+                .with_label("x", "1")
                 .gauge("a", "", &[("x", "2")])
                 .unwrap_err(),
             twice

@@ -1,11 +1,11 @@
 //! Notifications for people: one message when something is wrong for a while, one when it is over, never one per file.
 //!
-//! A part that finds something wrong calls [`Notifier::raise`], and [`Notifier::resolve`] when it is right again; a
-//! part that sees a whole scope calls [`Notifier::declare`] with everything in it. They may be called as often as
+//! A part that finds something wrong calls [`Notifier::raise_incident`], and [`Notifier::resolve_incident`] when it is right again; a
+//! part that sees a whole scope calls [`Notifier::declare_incidents`] with everything in it. They may be called as often as
 //! needed: no call waits, and none is lost. One task makes messages of them; every configured channel sends its
 //! messages independently, and retries those that were not taken.
 //!
-//! A restart neither loses an incident nor repeats it: a [`Memory`] keeps a row for each, written before people are
+//! A restart neither loses an incident nor repeats it: a [`IncidentMemory`] keeps a row for each, written before people are
 //! told anything, and again once the first channel has taken the message. Open problems are not remembered but found
 //! again; those that are not found again are resolved by the parts that declare. Not promised: that a message which was
 //! taken in the moment of a crash comes only once, or that every channel gets its waiting messages when the process
@@ -33,7 +33,7 @@ use crate::clock::{Chance, Clock};
 use crate::run::Daemon;
 use crate::start::StartError;
 use incident::{IncidentTiming, Incidents, Problem};
-pub use memory::{Memory, NoMemory};
+pub use memory::{IncidentMemory, NoMemory};
 use message::Message;
 pub use outbox::SendOutcome;
 use outbox::{Channel, Outbox};
@@ -53,7 +53,7 @@ struct NotifierState {
     clock: Clock,
     chance: Chance,
     incidents: Mutex<Incidents>,
-    memory: Arc<dyn Memory>,
+    memory: Arc<dyn IncidentMemory>,
     changed: Notify,
     command: Option<Arc<Outbox>>,
     smtp: Option<Arc<Outbox>>,
@@ -61,7 +61,7 @@ struct NotifierState {
 
 impl Notifier {
     /// Returns a notifier that sends nothing.
-    pub const fn silent() -> Self {
+    pub const fn silent_notifier() -> Self {
         Self(None)
     }
 
@@ -75,11 +75,11 @@ impl Notifier {
     /// # Errors
     ///
     /// [`StartError`] if the rows of earlier incidents cannot be read, or a metric cannot be made.
-    pub fn start(
+    pub fn start_notifier(
         source: &str,
         settings: &NotifySettings,
         daemon: &Daemon,
-        memory: Arc<dyn Memory>,
+        memory: Arc<dyn IncidentMemory>,
     ) -> Result<Self, StartError> {
         let limit = settings.limit.duration();
         let outbox = |channel| Outbox::new(channel, limit, &daemon.metrics).map(Arc::new);
@@ -90,7 +90,7 @@ impl Notifier {
         let command = command.transpose()?;
         let smtp = smtp.transpose()?;
         if command.is_none() && smtp.is_none() {
-            return Ok(Self::silent());
+            return Ok(Self::silent_notifier());
         }
         let timing = IncidentTiming {
             delay: settings.delay.duration(),
@@ -109,12 +109,12 @@ impl Notifier {
             smtp: smtp.clone(),
         });
         let telling = Arc::clone(&shared);
-        let stop = daemon.tasks.stop();
+        let stop = daemon.tasks.stop_token();
         daemon.tasks.spawn("notify", async move {
             let send = async |outbox: Option<Arc<Outbox>>| {
                 let taken = |message: &Message| telling.note_taken(message);
                 if let Some(outbox) = outbox {
-                    outbox.run(&telling.clock, &stop, taken).await;
+                    outbox.run_outbox(&telling.clock, &stop, taken).await;
                 }
             };
             tokio::join!(telling.run(&stop), send(command), send(smtp));
@@ -126,24 +126,26 @@ impl Notifier {
 
     /// Reports that something is wrong. `key` names the incident for as long as it lasts, `text` says what it is and
     /// what to do.
-    pub fn raise(&self, key: &str, text: impl AsRef<str>) {
-        self.change(|incidents, now| incidents.raise(key, &Problem::now(text.as_ref()), now));
+    pub fn raise_incident(&self, key: &str, text: impl AsRef<str>) {
+        self.change(|incidents, now| {
+            incidents.raise_incident(key, &Problem::begun_now(text.as_ref()), now);
+        });
     }
 
     /// Reports that an incident is over. Does nothing if there is no such incident.
-    pub fn resolve(&self, key: &str) {
-        self.change(|incidents, now| incidents.resolve(key, now));
+    pub fn resolve_incident(&self, key: &str) {
+        self.change(|incidents, now| incidents.resolve_incident(key, now));
     }
 
     /// Reports all incidents within `scope`, by key: keys that are the scope, or begin with it and `/`. All other
     /// incidents in it are over, except those within one of `unclear`, of which nothing is known now.
-    pub fn declare(
+    pub fn declare_incidents(
         &self,
         scope: &str,
         wrong: &BTreeMap<String, Problem>,
         unclear: &BTreeSet<String>,
     ) {
-        self.change(|incidents, now| incidents.declare(scope, wrong, unclear, now));
+        self.change(|incidents, now| incidents.declare_incidents(scope, wrong, unclear, now));
     }
 
     fn change(&self, change: impl FnOnce(&mut Incidents, Timestamp)) {
@@ -155,13 +157,13 @@ impl Notifier {
     }
 
     /// Sends a test message through every configured channel, now. Returns an empty list without channels.
-    pub async fn test(&self) -> Vec<SendOutcome> {
+    pub async fn send_test(&self) -> Vec<SendOutcome> {
         let Some(shared) = &self.0 else {
             return Vec::new();
         };
-        let message = Message::test(&shared.source, shared.name(), shared.clock.now());
+        let message = Message::test_message(&shared.source, shared.name(), shared.clock.now());
         let send = async |outbox: &Option<Arc<Outbox>>| match outbox {
-            Some(outbox) => Some(outbox.send(&message).await),
+            Some(outbox) => Some(outbox.send_message(&message).await),
             None => None,
         };
         let (command, smtp) = tokio::join!(send(&shared.command), send(&shared.smtp));
@@ -188,7 +190,7 @@ impl NotifierState {
 
     /// Waits until the next message is due, or for `again`.
     async fn pause(&self, again: Option<Duration>) {
-        let due = lock(&self.incidents).due();
+        let due = lock(&self.incidents).next_due();
         let now = self.clock.now();
         let due = due.map(|due| Duration::try_from(due.duration_since(now)).unwrap_or_default());
         match due.into_iter().chain(again).min() {
@@ -200,7 +202,7 @@ impl NotifierState {
 
     /// Writes the changed rows; returns whether that worked. Messages are sent also where it fails.
     async fn write(&self) -> bool {
-        let rows = lock(&self.incidents).changes();
+        let rows = lock(&self.incidents).take_changes();
         if rows.is_empty() {
             return true;
         }
@@ -217,13 +219,13 @@ impl NotifierState {
 
     fn due(&self) -> Option<Message> {
         let now = self.clock.now();
-        let news = lock(&self.incidents).take(now);
-        (!news.is_empty()).then(|| Message::digest(&self.source, self.name(), now, news))
+        let news = lock(&self.incidents).take_news(now);
+        (!news.is_empty()).then(|| Message::digest_message(&self.source, self.name(), now, news))
     }
 
     fn post(&self, message: &Arc<Message>) {
         let channels = self.command.iter().chain(&self.smtp);
-        for message in channels.flat_map(|channel| channel.put(message)) {
+        for message in channels.flat_map(|channel| channel.put_message(message)) {
             tracing::warn!("a notification is given up: one channel has not taken it for long");
             self.note_taken(&message);
         }
@@ -236,7 +238,7 @@ impl NotifierState {
 
     /// Makes a unique name for a message.
     fn name(&self) -> String {
-        let random = self.chance.bytes().map(u128::from_be_bytes);
+        let random = self.chance.random_bytes().map(u128::from_be_bytes);
         let number = random.unwrap_or_else(|error| {
             tracing::warn!(%error, "a notification is named after the time");
             self.clock.now().as_nanosecond().unsigned_abs()

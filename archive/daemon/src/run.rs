@@ -1,6 +1,6 @@
 //! Starting, serving and draining, alike for every part.
 //!
-//! [`run()`] is the whole life of a process, from top to bottom. Owner of: the runtime and the panic hook. Not
+//! [`run_daemon()`] is the whole life of a process, from top to bottom. Owner of: the runtime and the panic hook. Not
 //! promised: an exit code; the command line chooses that from the [`RunError`].
 
 use std::cell::Cell;
@@ -101,7 +101,7 @@ pub enum RunError {
 }
 
 impl Daemon {
-    /// Makes a daemon without tasks. Parts get theirs from [`run()`]; tests make it with a clock of their own.
+    /// Makes a daemon without tasks. Parts get theirs from [`run_daemon()`]; tests make it with a clock of their own.
     pub fn new(clock: Clock, chance: Chance) -> Self {
         let tasks = Tasks::new();
         let workers = Workers::new(clock.clone(), tasks.clone());
@@ -118,11 +118,11 @@ impl Daemon {
     /// Returns the same daemon for one of several parts in a process: its tasks and workers are named `part/…`, its
     /// metrics bear the label `part`.
     #[must_use]
-    pub fn part(&self, part: &str) -> Self {
+    pub fn for_part(&self, part: &str) -> Self {
         Self {
-            tasks: self.tasks.part(part),
-            workers: self.workers.part(part),
-            metrics: self.metrics.labelled("part", part),
+            tasks: self.tasks.for_part(part),
+            workers: self.workers.for_part(part),
+            metrics: self.metrics.with_label("part", part),
             ..self.clone()
         }
     }
@@ -138,7 +138,7 @@ impl Daemon {
 ///
 /// [`RunError`]: logging, the runtime, the signals or the metrics cannot start, or a task failed or did not end in
 /// time.
-pub fn run(
+pub fn run_daemon(
     name: &str,
     settings: &DaemonSettings,
     start: impl FnOnce(Daemon) -> Starting<()>,
@@ -156,7 +156,7 @@ pub fn run(
 
 fn install_log(settings: &DaemonSettings) -> Result<(), RunError> {
     let file = settings.log_file.as_deref();
-    let installed = telemetry::install(&settings.log, settings.log_format, file);
+    let installed = telemetry::install_telemetry(&settings.log, settings.log_format, file);
     installed.map_err(|error| match (error, file) {
         (InstallError::File(error), Some(path)) => {
             let unwritable = format!("{}: {error}; set another path", path.display());
@@ -173,12 +173,12 @@ async fn live(
 ) -> Result<(), RunError> {
     // The signals come first: one that arrives during the start must not be lost.
     let signals = Signals::new().map_err(RunError::Signals)?;
-    let daemon = Daemon::new(Clock::system(), Chance::system());
+    let daemon = Daemon::new(Clock::system_clock(), Chance::system_chance());
     let (listener, address) = bind_setting("daemon.metrics", settings.metrics).await?;
     let tasks = &daemon.tasks;
     tasks.spawn(
         "metrics",
-        metrics::serve(listener, daemon.metrics.clone(), tasks.stop()),
+        metrics::serve_metrics(listener, daemon.metrics.clone(), tasks.stop_token()),
     );
     tracing::info!(
         part = name,
@@ -200,8 +200,8 @@ async fn live(
     });
     // The drain runs while signals are watched too, so that a second one can cut it short.
     let outcome = tokio::select! {
-        outcome = tasks.join(settings.drain.duration()) => outcome,
-        never = signals.watch(tasks) => match never {},
+        outcome = tasks.join_tasks(settings.drain.duration()) => outcome,
+        never = signals.watch_signals(tasks) => match never {},
     };
     if let Some(error) = refusal.lock().take() {
         return Err(RunError::Start(error));
@@ -257,7 +257,7 @@ pub struct CaughtPanic;
 /// # Errors
 ///
 /// [`CaughtPanic`] if `work` panics.
-pub fn spare<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
+pub fn catch_panic<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
     let before = SPARED.replace(true);
     let done = catch_unwind(AssertUnwindSafe(work));
     SPARED.set(before);
@@ -265,10 +265,11 @@ pub fn spare<T>(work: impl FnOnce() -> T) -> Result<T, CaughtPanic> {
 }
 
 /// Makes a panic anywhere end the process by `abort`, after its place, task and reason were printed; only
-/// [spared](spare) work does not end the process, and is printed, too.
+/// [spared](catch_panic) work does not end the process, and is printed, too.
 pub fn abort_on_panic() {
     std::panic::set_hook(Box::new(|panic| {
-        let task = tasks::current().map_or_else(String::new, |name| format!(" in task `{name}`"));
+        let task =
+            tasks::current_part().map_or_else(String::new, |name| format!(" in task `{name}`"));
         let trace = std::backtrace::Backtrace::capture();
         let spared = SPARED.get();
         let what = if spared {

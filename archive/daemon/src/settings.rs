@@ -27,7 +27,7 @@ use serde::de::DeserializeOwned;
 
 use document::{Document, Override};
 pub use form::{InvalidSettings, Section, SettingsForm};
-pub use source::environment;
+pub use source::read_environment;
 
 /// The largest settings file that is read, in bytes.
 pub const MAX_FILE: u64 = 1 << 20;
@@ -40,7 +40,7 @@ pub const PREFIX: &str = "HOLDFAST__";
 pub struct Sources {
     /// The TOML file; without it there are only defaults and overrides.
     pub file: Option<PathBuf>,
-    /// Variables as [`environment`] returns them; others than `HOLDFAST__…` are skipped.
+    /// Variables as [`read_environment`] returns them; others than `HOLDFAST__…` are skipped.
     pub environment: Vec<(String, String)>,
     /// Overrides `KEY=VALUE` as given to `--set`, KEY with dots; of several for one key the last counts.
     pub set: Vec<String>,
@@ -98,12 +98,12 @@ pub enum SettingsError {
 /// # Errors
 ///
 /// [`SettingsError`] with the first problem, and its place.
-pub fn load<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> {
+pub fn load_settings<T: DeserializeOwned>(sources: &Sources) -> Result<T, SettingsError> {
     let (file, text) = file(sources)?;
-    Document::new(file, &text, &overrides(sources)?)?.read()
+    Document::new(file, &text, &overrides(sources)?)?.read_document()
 }
 
-/// Returns all problems of the settings in `sources`, by their lines; [`load`] returns the first only.
+/// Returns all problems of the settings in `sources`, by their lines; [`load_settings`] returns the first only.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ pub fn list_problems<T: DeserializeOwned>(
 ///
 /// [`SettingsError`] if the file cannot be read or is too large.
 pub fn list_torn_lines(path: &Path) -> Result<Vec<SettingsError>, SettingsError> {
-    let text = source::read(path)?;
+    let text = source::read_settings_file(path)?;
     let file = Place::File(path.to_owned(), None);
     Ok(problems::list_torn_lines(&file, &text))
 }
@@ -133,12 +133,15 @@ pub fn list_torn_lines(path: &Path) -> Result<Vec<SettingsError>, SettingsError>
 ///
 /// [`SettingsError`] if the file cannot be read or is too large.
 pub fn list_top_names(path: &Path) -> Result<Vec<String>, SettingsError> {
-    Ok(problems::list_top_names(&source::read(path)?))
+    Ok(problems::list_top_names(&source::read_settings_file(path)?))
 }
 
 fn file(sources: &Sources) -> Result<(Place, String), SettingsError> {
     Ok(match &sources.file {
-        Some(path) => (Place::File(path.clone(), None), source::read(path)?),
+        Some(path) => (
+            Place::File(path.clone(), None),
+            source::read_settings_file(path)?,
+        ),
         None => (Place::Nowhere, String::new()),
     })
 }
@@ -159,19 +162,19 @@ fn overrides(sources: &Sources) -> Result<Vec<Override>, SettingsError> {
         .collect()
 }
 
-/// Returns settings as the TOML text that [`load`] reads back.
+/// Returns settings as the TOML text that [`load_settings`] reads back.
 ///
 /// # Errors
 ///
-/// [`PrintError`] if TOML cannot express a value.
-pub fn print<T: Serialize>(settings: &T) -> Result<String, PrintError> {
+/// [`PrintSettingsError`] if TOML cannot express a value.
+pub fn print_settings<T: Serialize>(settings: &T) -> Result<String, PrintSettingsError> {
     Ok(toml::to_string_pretty(settings)?)
 }
 
 /// The error of a value that TOML cannot express, such as an integer above 2⁶³ − 1.
 #[derive(Debug, thiserror::Error)]
 #[error("the settings cannot be written as TOML")]
-pub struct PrintError(#[from] toml::ser::Error);
+pub struct PrintSettingsError(#[from] toml::ser::Error);
 
 impl Place {
     /// Returns the line in the file, where it is known.

@@ -31,7 +31,7 @@ impl Signals {
     }
 
     /// Turns the first signal into a stop of `tasks`. Never returns: the second signal ends the process.
-    pub async fn watch(mut self, tasks: &Tasks) -> Infallible {
+    pub async fn watch_signals(mut self, tasks: &Tasks) -> Infallible {
         let first = self.next().await;
         tracing::info!(
             signal = first.as_raw_value(),

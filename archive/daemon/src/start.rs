@@ -60,7 +60,7 @@ impl StartError {
     }
 
     /// Returns the error behind this one, if it is an `E`.
-    pub fn cause<E: Error + 'static>(&self) -> Option<&E> {
+    pub fn find_cause<E: Error + 'static>(&self) -> Option<&E> {
         self.cause.downcast_ref()
     }
 }
@@ -126,7 +126,7 @@ mod tests {
                 "cannot open the catalog: the disk is gone: EIO"
             );
             assert!(!error.is_of_settings());
-            assert!(error.cause::<Cause>().is_some());
+            assert!(error.find_cause::<Cause>().is_some());
         }
     }
 

@@ -1,9 +1,9 @@
 //! Tasks: named, supervised, stopped together.
 //!
 //! A task that returns an error, ends although it should live, or panics stops all of them, and is named in what
-//! [`Tasks::join`] returns. The only place that starts tokio tasks.
+//! [`Tasks::join_tasks`] returns. The only place that starts tokio tasks.
 //!
-//! Not promised: that a task stops when it is asked to. A task that does not watch [`Tasks::stop`] is cut off at the
+//! Not promised: that a task stops when it is asked to. A task that does not watch [`Tasks::stop_token`] is cut off at the
 //! deadline, wherever it is; blocking code cannot be cut off and ends with the process. A runtime that is dropped while
 //! tasks run stops them first: it waits for blocking code, and without a stop it would wait without end.
 //!
@@ -13,7 +13,7 @@
 //! let ended = tokio::runtime::Runtime::new()?.block_on(async {
 //!     let tasks = Tasks::new();
 //!     tasks.spawn_once("fail", async { Err::<(), _>("no disk") });
-//!     tasks.join(std::time::Duration::from_secs(5)).await
+//!     tasks.join_tasks(std::time::Duration::from_secs(5)).await
 //! });
 //! assert!(matches!(ended, Err(TaskError::Failed { name, .. }) if &*name == "fail"));
 //! # Ok::<(), std::io::Error>(())
@@ -42,18 +42,18 @@ tokio::task_local! {
 }
 
 /// The outcome of a task: `()` where nothing can fail, else a `Result`.
-pub trait Outcome: Send + 'static {
+pub trait TaskOutcome: Send + 'static {
     /// Returns the error, if the outcome is one, which then stops all tasks.
     fn failure(self) -> Option<AnyError>;
 }
 
-impl Outcome for () {
+impl TaskOutcome for () {
     fn failure(self) -> Option<AnyError> {
         None
     }
 }
 
-impl<E: Into<AnyError> + Send + 'static> Outcome for Result<(), E> {
+impl<E: Into<AnyError> + Send + 'static> TaskOutcome for Result<(), E> {
     fn failure(self) -> Option<AnyError> {
         self.err().map(Into::into)
     }
@@ -132,15 +132,19 @@ impl Tasks {
 
     /// Returns the same tasks; those started through the result are named `part/…`.
     #[must_use]
-    pub fn part(&self, part: &str) -> Self {
+    pub fn for_part(&self, part: &str) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
             part: Some(full_name(self.part.as_deref(), part)),
         }
     }
 
-    /// Starts a task that lives until the stop, and watches [`Tasks::stop`] itself. Inside a runtime only.
-    pub fn spawn(&self, name: &str, future: impl Future<Output = impl Outcome> + Send + 'static) {
+    /// Starts a task that lives until the stop, and watches [`Tasks::stop_token`] itself. Inside a runtime only.
+    pub fn spawn(
+        &self,
+        name: &str,
+        future: impl Future<Output = impl TaskOutcome> + Send + 'static,
+    ) {
         self.start(name, future, TaskLife::UntilStop);
     }
 
@@ -148,7 +152,7 @@ impl Tasks {
     pub fn spawn_once(
         &self,
         name: &str,
-        future: impl Future<Output = impl Outcome> + Send + 'static,
+        future: impl Future<Output = impl TaskOutcome> + Send + 'static,
     ) {
         self.start(name, future, TaskLife::UntilDone);
     }
@@ -160,7 +164,7 @@ impl Tasks {
         clock: Clock,
         failure: impl Fn() -> Option<E> + Send + 'static,
     ) {
-        let stop = self.stop();
+        let stop = self.stop_token();
         self.spawn(name, async move {
             loop {
                 if let Some(error) = failure() {
@@ -175,7 +179,7 @@ impl Tasks {
     }
 
     /// Starts blocking code, which may end, on a thread of its own. Inside a runtime only.
-    pub fn spawn_blocking<O: Outcome>(
+    pub fn spawn_blocking<O: TaskOutcome>(
         &self,
         name: &str,
         work: impl FnOnce() -> O + Send + 'static,
@@ -187,11 +191,11 @@ impl Tasks {
     }
 
     /// Returns a token that is cancelled when the tasks have to stop. Cancelling it stops no other task.
-    pub fn stop(&self) -> CancellationToken {
+    pub fn stop_token(&self) -> CancellationToken {
         self.shared.stop.child_token()
     }
 
-    /// Asks all tasks to stop. Returns at once; [`Tasks::join`] waits.
+    /// Asks all tasks to stop. Returns at once; [`Tasks::join_tasks`] waits.
     pub fn stop_all(&self) {
         self.shared.stop.cancel();
     }
@@ -202,7 +206,7 @@ impl Tasks {
     /// # Errors
     ///
     /// [`TaskError`] with the first failure of a task, or with the tasks that did not end in time.
-    pub async fn join(&self, deadline: Duration) -> Result<(), TaskError> {
+    pub async fn join_tasks(&self, deadline: Duration) -> Result<(), TaskError> {
         self.shared.stop.cancelled().await;
         self.shared.tracker.close();
         let ended = tokio::time::timeout(deadline, self.shared.tracker.wait()).await;
@@ -225,7 +229,7 @@ impl Tasks {
     fn start(
         &self,
         name: &str,
-        future: impl Future<Output = impl Outcome> + Send + 'static,
+        future: impl Future<Output = impl TaskOutcome> + Send + 'static,
         lives: TaskLife,
     ) {
         let name = full_name(self.part.as_deref(), name);
@@ -237,7 +241,7 @@ impl Tasks {
     /// Starts a second task that waits for the first, because only a join handle sees a panic. If it is dropped before,
     /// then by the runtime, which ends with all that it runs: the stop is for blocking code, which the runtime cannot
     /// drop.
-    fn supervise(&self, name: Arc<str>, handle: JoinHandle<impl Outcome>, lives: TaskLife) {
+    fn supervise(&self, name: Arc<str>, handle: JoinHandle<impl TaskOutcome>, lives: TaskLife) {
         let shared = Arc::clone(&self.shared);
         let id = {
             let mut state = shared.state();
@@ -253,7 +257,7 @@ impl Tasks {
             let outcome = handle.await;
             dropped.disarm();
             let early = lives == TaskLife::UntilStop && !shared.stop.is_cancelled();
-            let failure = match outcome.map(Outcome::failure) {
+            let failure = match outcome.map(TaskOutcome::failure) {
                 Ok(None) if early => Some(TaskError::Ended { name }),
                 Ok(None) => None,
                 Ok(Some(source)) => Some(TaskError::Failed { name, source }),
@@ -298,7 +302,7 @@ impl SharedTasks {
 }
 
 /// Returns the name of the task that calls this function.
-pub(crate) fn current() -> Option<Arc<str>> {
+pub(crate) fn current_part() -> Option<Arc<str>> {
     NAME.try_with(Arc::clone).ok()
 }
 

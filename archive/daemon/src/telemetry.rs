@@ -114,7 +114,7 @@ const LARGEST_FILE: u64 = 10_000_000;
 /// # Errors
 ///
 /// [`InstallError`] if the filter cannot be read, the file cannot be written, or logging was installed before.
-pub fn install(
+pub fn install_telemetry(
     filter: &LogFilter,
     format: LogFormat,
     file: Option<&Path>,

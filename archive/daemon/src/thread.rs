@@ -6,7 +6,7 @@
 //!
 //! # Errors
 //!
-//! [`OwnThread::run`] fails if the thread cannot be started, or if the work panics.
+//! [`OwnThread::run_on_thread`] fails if the thread cannot be started, or if the work panics.
 
 use std::io;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ impl OwnThread {
 
     /// Runs `work` on the thread, unless it is busy. Work that was begun continues to its end, also when the caller no
     /// longer waits.
-    pub async fn run<T: Send + 'static>(
+    pub async fn run_on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, ThreadError> {
@@ -128,8 +128,8 @@ mod tests {
             let (release, hold) = channel::<()>();
             let taken = spawn_blocking(move || hold.recv());
             let thread = OwnThread::new("vital");
-            assert_eq!(in_time(thread.run(|| 7)).await.unwrap(), 7);
-            assert_eq!(in_time(thread.run(|| 8)).await.unwrap(), 8);
+            assert_eq!(in_time(thread.run_on_thread(|| 7)).await.unwrap(), 7);
+            assert_eq!(in_time(thread.run_on_thread(|| 8)).await.unwrap(), 8);
             drop(release);
             assert!(taken.await.unwrap().is_err());
         });
@@ -141,13 +141,13 @@ mod tests {
         let thread = OwnThread::new("vital");
         let (release, hold) = channel::<()>();
         let (begun, begins) = oneshot::channel();
-        let hanging = thread.run(move || {
+        let hanging = thread.run_on_thread(move || {
             begun.send(()).unwrap();
             hold.recv().is_err()
         });
         let others = async {
             begins.await.unwrap();
-            let refused = in_time(thread.run(|| ())).await.unwrap_err();
+            let refused = in_time(thread.run_on_thread(|| ())).await.unwrap_err();
             assert!(refused.to_string().contains("`vital`"), "{refused}");
             drop(release);
         };

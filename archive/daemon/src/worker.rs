@@ -33,7 +33,7 @@ pub const FIRST_BACK_OFF: Duration = Duration::from_secs(1);
 pub const MAX_BACK_OFF: Duration = Duration::from_mins(5);
 
 /// The error of a step. The runner logs it, backs off and tries again; it never looks inside.
-pub type WorkerError = AnyError;
+pub type WorkerStepError = AnyError;
 
 /// A background job.
 pub trait Worker: Send + 'static {
@@ -44,12 +44,12 @@ pub trait Worker: Send + 'static {
     ///
     /// # Errors
     /// The unit failed: it is counted, shown, and tried again after a pause.
-    fn step(&mut self) -> impl Future<Output = Result<Step, WorkerError>> + Send;
+    fn step(&mut self) -> impl Future<Output = Result<WorkerStep, WorkerStepError>> + Send;
 }
 
 /// The next wish of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WorkerStep {
     /// The worker has more to do.
     Again,
     /// The worker has nothing to do for this time.
@@ -146,10 +146,10 @@ impl Workers {
 
     /// Returns the same workers; those started through the result are named `part/…`.
     #[must_use]
-    pub fn part(&self, part: &str) -> Self {
+    pub fn for_part(&self, part: &str) -> Self {
         let name = full_name(self.part.as_deref(), part);
         Self {
-            tasks: self.tasks.part(part),
+            tasks: self.tasks.for_part(part),
             part: Some(name),
             ..self.clone()
         }
@@ -160,7 +160,7 @@ impl Workers {
     /// # Errors
     ///
     /// [`DuplicateWorker`] if a worker of that name runs.
-    pub fn spawn<W: Worker>(&self, worker: W) -> Result<(), DuplicateWorker> {
+    pub fn spawn_worker<W: Worker>(&self, worker: W) -> Result<(), DuplicateWorker> {
         self.start(worker, W::NAME)
     }
 
@@ -178,7 +178,7 @@ impl Workers {
     }
 
     /// Returns the status of all workers, sorted by name.
-    pub fn list(&self) -> Vec<WorkerStatus> {
+    pub fn list_workers(&self) -> Vec<WorkerStatus> {
         self.all()
             .values()
             .map(|controls| controls.status.borrow().clone())
@@ -190,13 +190,13 @@ impl Workers {
     /// # Errors
     ///
     /// [`UnknownWorker`] if no worker has that name.
-    pub fn pause(&self, name: &str, duration: Duration) -> Result<Timestamp, UnknownWorker> {
+    pub fn pause_worker(&self, name: &str, duration: Duration) -> Result<Timestamp, UnknownWorker> {
         let duration = duration.min(MAX_PAUSE);
         let controls = self.controls(name)?;
         controls
             .paused
             .send_replace(self.clock.instant().checked_add(duration));
-        Ok(self.clock.after(duration))
+        Ok(self.clock.time_after(duration))
     }
 
     /// Lets a worker continue at once, from a pause, a rest or a back-off.
@@ -204,7 +204,7 @@ impl Workers {
     /// # Errors
     ///
     /// [`UnknownWorker`] if no worker has that name.
-    pub fn resume(&self, name: &str) -> Result<(), UnknownWorker> {
+    pub fn resume_worker(&self, name: &str) -> Result<(), UnknownWorker> {
         self.controls(name)?.paused.send_replace(None);
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Workers {
     /// # Errors
     ///
     /// [`UnknownWorker`] if no worker has that name.
-    pub fn throttle(&self, name: &str, tranquility: u32) -> Result<(), UnknownWorker> {
+    pub fn throttle_worker(&self, name: &str, tranquility: u32) -> Result<(), UnknownWorker> {
         let controls = self.controls(name)?;
         controls.tranquility.store(tranquility, Ordering::Relaxed);
         controls
@@ -239,9 +239,9 @@ impl Workers {
             controls,
             orders,
             clock: self.clock.clone(),
-            stop: self.tasks.stop(),
+            stop: self.tasks.stop_token(),
         };
-        self.tasks.spawn(name, runner.run(worker));
+        self.tasks.spawn(name, runner.run_worker(worker));
         Ok(())
     }
 
@@ -289,31 +289,37 @@ mod tests {
     impl Worker for Idle {
         const NAME: &'static str = "idle";
 
-        async fn step(&mut self) -> Result<Step, WorkerError> {
-            std::future::ready(Ok(Step::Idle(MAX_PAUSE))).await
+        async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
+            std::future::ready(Ok(WorkerStep::Idle(MAX_PAUSE))).await
         }
     }
 
     /// Fails if two workers may have one name, or an order to a worker that does not exist is accepted.
     #[tokio::test]
     async fn duplicate_worker_names_are_refused() {
-        let workers = Workers::new(Clock::system(), Tasks::new());
-        let node = workers.part("node");
-        workers.spawn(Idle).unwrap();
-        node.spawn(Idle).unwrap();
-        node.part("a").spawn_instance("1", Idle).unwrap();
-        assert_eq!(workers.spawn(Idle), Err(DuplicateWorker("idle".into())));
-        assert_eq!(node.spawn(Idle), Err(DuplicateWorker("node/idle".into())));
+        let workers = Workers::new(Clock::system_clock(), Tasks::new());
+        let node = workers.for_part("node");
+        workers.spawn_worker(Idle).unwrap();
+        node.spawn_worker(Idle).unwrap();
+        node.for_part("a").spawn_instance("1", Idle).unwrap();
+        assert_eq!(
+            workers.spawn_worker(Idle),
+            Err(DuplicateWorker("idle".into()))
+        );
+        assert_eq!(
+            node.spawn_worker(Idle),
+            Err(DuplicateWorker("node/idle".into()))
+        );
         let names: Vec<String> = node
-            .list()
+            .list_workers()
             .iter()
             .map(|status| status.name.to_string())
             .collect();
         assert_eq!(names, ["idle", "node/a/idle/1", "node/idle"]);
-        workers.resume("node/idle").unwrap();
+        workers.resume_worker("node/idle").unwrap();
         let unknown = UnknownWorker("idel".to_owned());
-        assert_eq!(workers.resume("idel"), Err(unknown.clone()));
-        assert_eq!(workers.throttle("idel", 1), Err(unknown.clone()));
-        assert_eq!(workers.pause("idel", MAX_PAUSE), Err(unknown));
+        assert_eq!(workers.resume_worker("idel"), Err(unknown.clone()));
+        assert_eq!(workers.throttle_worker("idel", 1), Err(unknown.clone()));
+        assert_eq!(workers.pause_worker("idel", MAX_PAUSE), Err(unknown));
     }
 }

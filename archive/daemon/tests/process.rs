@@ -207,7 +207,7 @@ fn settings_that_are_wrong_name_themselves() {
 #[test]
 fn logging_is_installed_once() {
     let filter = LogFilter::default();
-    telemetry::install(&filter, LogFormat::Auto, None).expect("the first");
-    let second = telemetry::install(&filter, LogFormat::Json, None);
+    telemetry::install_telemetry(&filter, LogFormat::Auto, None).expect("the first");
+    let second = telemetry::install_telemetry(&filter, LogFormat::Json, None);
     assert!(matches!(second, Err(InstallError::Twice(_))));
 }

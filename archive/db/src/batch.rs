@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::DbError;
 use crate::key::{Key, to_bytes};
 use crate::table::Table;
-use crate::value::{self, Value};
+use crate::value::{self, TableValue};
 
 /// Changes that are committed all or not at all. Later changes of one key win over earlier ones.
 ///
@@ -22,9 +22,9 @@ use crate::value::{self, Value};
 /// Both rows are in the database afterwards, or neither:
 ///
 /// ```
-/// use archive_db::{Memory, Options};
+/// use archive_db::{MemoryPlace, DatabaseOptions};
 ///
-/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes", "names"]))?;
+/// let database = MemoryPlace::new()?.open(&DatabaseOptions::new("example", 1, &["sizes", "names"]))?;
 /// let sizes = database.table::<String, u64>("sizes")?;
 /// let names = database.table::<u64, String>("names")?;
 /// let mut batch = database.batch();
@@ -35,12 +35,12 @@ use crate::value::{self, Value};
 /// # Ok::<(), archive_db::DbError>(())
 /// ```
 #[must_use = "nothing is written before `commit`"]
-pub struct Batch {
+pub struct ChangeBatch {
     inner: Arc<Engine>,
     writes: WriteBatch,
 }
 
-impl Batch {
+impl ChangeBatch {
     pub(crate) fn new(inner: Arc<Engine>) -> Self {
         Self {
             inner,
@@ -49,13 +49,13 @@ impl Batch {
     }
 
     /// Sets the row of `key`, whether it existed or not.
-    pub fn put<K: Key, V: Value>(
+    pub fn put<K: Key, V: TableValue>(
         &mut self,
         table: &Table<K, V>,
         key: &K,
         value: &V,
     ) -> Result<(), DbError> {
-        let value = value::encode(value).map_err(|what| DbError::Unwritable {
+        let value = value::encode_value(value).map_err(|what| DbError::Unwritable {
             table: table.name().to_owned(),
             what,
         })?;
@@ -65,7 +65,7 @@ impl Batch {
     }
 
     /// Sets a row whose key and value are already encoded.
-    pub(crate) fn put_encoded<K: Key, V: Value>(
+    pub(crate) fn put_encoded<K: Key, V: TableValue>(
         &mut self,
         table: &Table<K, V>,
         key: &[u8],
@@ -77,7 +77,7 @@ impl Batch {
     }
 
     /// Removes the row of `key`, if it exists.
-    pub fn delete<K: Key, V: Value>(
+    pub fn delete<K: Key, V: TableValue>(
         &mut self,
         table: &Table<K, V>,
         key: &K,
@@ -88,7 +88,10 @@ impl Batch {
     }
 
     /// Removes every row that `table` has now, at the cost of one change; rows that are put afterwards stay.
-    pub fn clear<K: Key, V: Value>(&mut self, table: &Table<K, V>) -> Result<(), DbError> {
+    pub fn clear_table<K: Key, V: TableValue>(
+        &mut self,
+        table: &Table<K, V>,
+    ) -> Result<(), DbError> {
         let family = table.family_in(&self.inner)?;
         if let Some(mut end) = self.inner.last_key(table.name())? {
             // The range excludes its end; a zero byte makes the end the next possible key.
@@ -116,8 +119,8 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// Returns [`DbError::SyncedOnly`] unless the database was opened with [`crate::Options::syncs_later`]; otherwise
-    /// it fails as [`Batch::commit`] does.
+    /// Returns [`DbError::SyncedOnly`] unless the database was opened with [`crate::DatabaseOptions::syncs_later`]; otherwise
+    /// it fails as [`ChangeBatch::commit`] does.
     pub fn write(self) -> Result<u64, DbError> {
         if !self.inner.syncs_later {
             return Err(DbError::SyncedOnly {
@@ -141,7 +144,7 @@ impl Batch {
             self.inner
                 .db
                 .write_opt(self.writes, &options)
-                .map_err(|error| self.inner.failed_write(self.inner.failed(&error)))?;
+                .map_err(|error| self.inner.failed_write(self.inner.engine_error(&error)))?;
         }
         Ok(self.inner.db.latest_sequence_number())
     }
@@ -151,11 +154,11 @@ impl Batch {
         self.inner
             .db
             .write_without_wal(self.writes)
-            .map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
+            .map_err(|error| self.inner.failed_write(self.inner.engine_error(&error)))
     }
 }
 
-impl std::fmt::Debug for Batch {
+impl std::fmt::Debug for ChangeBatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Batch({} changes)", self.writes.len())
     }

@@ -3,23 +3,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::batch::Batch;
+use crate::batch::ChangeBatch;
 use crate::engine::Engine;
 use crate::error::{BrokenDatabase, DbError};
 use crate::key::Key;
 use crate::reach::Reach;
 use crate::table::Table;
 use crate::torn::TornTail;
-use crate::value::Value;
+use crate::value::TableValue;
 
 /// An open database. Clones share it; it is closed, and may be opened again, when the last of them and of its
 /// tables is dropped.
 ///
 /// ```
-/// use archive_db::{Memory, Options};
+/// use archive_db::{MemoryPlace, DatabaseOptions};
 ///
 /// # fn main() -> Result<(), archive_db::DbError> {
-/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes"]))?;
+/// let database = MemoryPlace::new()?.open(&DatabaseOptions::new("example", 1, &["sizes"]))?;
 /// let sizes = database.table::<String, u64>("sizes")?;
 /// let mut batch = database.batch();
 /// for (name, size) in [("b.warc", 2), ("a.warc", 1)] {
@@ -42,31 +42,31 @@ pub struct Database {
 }
 
 impl Database {
-    /// Returns the table `name`, which is one of those of [`crate::Options::new`].
+    /// Returns the table `name`, which is one of those of [`crate::DatabaseOptions::new`].
     ///
     /// A table has the same types of key and value permanently; with other types its rows cannot be read.
     ///
     /// # Errors
     ///
     /// Returns [`DbError::NoTable`] if the database has no table of this name.
-    pub fn table<K: Key, V: Value>(&self, name: &str) -> Result<Table<K, V>, DbError> {
+    pub fn table<K: Key, V: TableValue>(&self, name: &str) -> Result<Table<K, V>, DbError> {
         self.inner.family(name)?;
         Ok(Table::new(Arc::clone(&self.inner), name))
     }
 
     /// Begins a batch of changes to any of the tables.
-    pub fn batch(&self) -> Batch {
-        Batch::new(Arc::clone(&self.inner))
+    pub fn batch(&self) -> ChangeBatch {
+        ChangeBatch::new(Arc::clone(&self.inner))
     }
 
-    /// Makes durable the changes that were written without a sync ([`Batch::write`]).
+    /// Makes durable the changes that were written without a sync ([`ChangeBatch::write`]).
     ///
     /// # Errors
     ///
     /// Returns [`DbError::Io`] if the log cannot be synced: changes since the last sync may be lost at a power cut.
     pub fn sync(&self) -> Result<(), DbError> {
         let synced = self.inner.db.flush_wal(self.inner.is_on_disk);
-        synced.map_err(|error| self.inner.failed_write(self.inner.failed(&error)))
+        synced.map_err(|error| self.inner.failed_write(self.inner.engine_error(&error)))
     }
 
     /// Returns the sequence number of the last committed change. It never falls while the database is whole.
@@ -92,7 +92,7 @@ impl Database {
         self.is_new
     }
 
-    /// Returns the write that was cut away when the database was opened, if [`crate::Options::torn_tail`] allowed that.
+    /// Returns the write that was cut away when the database was opened, if [`crate::DatabaseOptions::torn_tail`] allowed that.
     pub const fn torn(&self) -> Option<&TornTail> {
         self.torn.as_ref()
     }

@@ -95,7 +95,7 @@ impl Engine {
             if !self.has_table(table) {
                 self.db
                     .create_cf(table, &self.family_options(table))
-                    .map_err(|error| self.failed(&error))?;
+                    .map_err(|error| self.engine_error(&error))?;
                 self.tables.push((*table).to_owned());
             }
         }
@@ -129,7 +129,7 @@ impl Engine {
         for table in &self.tables {
             self.db
                 .flush_cf(self.family(table)?)
-                .map_err(|error| self.failed_write(self.failed(&error)))?;
+                .map_err(|error| self.failed_write(self.engine_error(&error)))?;
         }
         Ok(())
     }
@@ -146,11 +146,11 @@ impl Engine {
             rows.next();
         }
         // `valid` turns false at damage as it does at the end.
-        rows.status().map_err(|error| self.failed(&error))?;
+        rows.status().map_err(|error| self.engine_error(&error))?;
         Ok(count)
     }
 
-    pub(crate) fn failed(&self, error: &rocksdb::Error) -> DbError {
+    pub(crate) fn engine_error(&self, error: &rocksdb::Error) -> DbError {
         DbError::from_rocksdb(&self.path, error)
     }
 

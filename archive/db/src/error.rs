@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rocksdb::ErrorKind;
 
-use crate::key::InvalidKey;
+use crate::key::InvalidTableKey;
 use crate::value::InvalidValue;
 
 /// The reason why an operation of a database failed.
@@ -25,7 +25,7 @@ pub enum DbError {
     Behind {
         /// The directory of the database.
         path: PathBuf,
-        /// The sequence number that [`crate::Options::at_least`] asked for.
+        /// The sequence number that [`crate::DatabaseOptions::at_least`] asked for.
         stamp: u64,
         /// The sequence number at which the database ends; 0 if there is no database.
         found: u64,
@@ -39,7 +39,7 @@ pub enum DbError {
     Other {
         /// The directory of the database.
         path: PathBuf,
-        /// The identity that [`crate::Options::reaches`] asked for.
+        /// The identity that [`crate::DatabaseOptions::with_reach`] asked for.
         wanted: String,
         /// The [`crate::Database::identity`] of the database.
         found: String,
@@ -114,7 +114,7 @@ pub struct BrokenDatabase(#[from] pub DbError);
 pub enum InvalidRow {
     /// The key cannot be read.
     #[error("its key: {0}")]
-    Key(#[from] InvalidKey),
+    Key(#[from] InvalidTableKey),
     /// The value cannot be read.
     #[error("its value: {0}")]
     Value(#[from] InvalidValue),

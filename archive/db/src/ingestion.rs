@@ -3,7 +3,7 @@
 //!
 //! The rows of such a file have their final form, so that they pass neither the log nor a table in memory, and are
 //! never written again where they come in the order of their keys. Few rows, and rows of a table that has not yet
-//! merged those before, are written as a [`Batch`].
+//! merged those before, are written as a [`ChangeBatch`].
 //!
 //! Promised: changes that were written to the database before rows are handed over are durable before these rows. The
 //! rows of one [`Ingestion::write`] do not become visible all at once: their user shows them by a row of its own, which
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 
 use rocksdb::{IngestExternalFileOptions, SstFileWriter};
 
-use crate::batch::Batch;
+use crate::batch::ChangeBatch;
 use crate::database::Database;
 use crate::engine::Engine;
 use crate::error::DbError;
 use crate::key::Key;
 use crate::table::Table;
-use crate::value::{self, Value};
+use crate::value::{self, TableValue};
 
 /// Fewer bytes of rows than this are not worth a file.
 const LEAST_FILE: usize = 1 << 20;
@@ -42,15 +42,15 @@ const ENDING: &str = "ingest";
 /// Rows of one table on their way into files. Later rows of one key win over earlier ones.
 ///
 /// ```
-/// use archive_db::{Memory, Options};
+/// use archive_db::{MemoryPlace, DatabaseOptions};
 ///
-/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes"]))?;
+/// let database = MemoryPlace::new()?.open(&DatabaseOptions::new("example", 1, &["sizes"]))?;
 /// let sizes = database.table::<u64, u64>("sizes")?;
 /// let mut rows = database.ingestion(&sizes);
 /// for number in 0..1000 {
 ///     rows.put(&number, &(number * 10))?;
 /// }
-/// rows.write()?;
+/// rows.write_versions()?;
 /// database.sync()?;
 /// assert_eq!(sizes.get(&999)?, Some(9990));
 /// # Ok::<(), archive_db::DbError>(())
@@ -79,12 +79,12 @@ struct Row {
 
 impl Database {
     /// Begins a fast write of many rows of a table in use.
-    pub fn ingestion<K: Key, V: Value>(&self, table: &Table<K, V>) -> Ingestion<K, V> {
+    pub fn ingestion<K: Key, V: TableValue>(&self, table: &Table<K, V>) -> Ingestion<K, V> {
         Ingestion::new(self, table)
     }
 }
 
-impl<K: Key, V: Value> Ingestion<K, V> {
+impl<K: Key, V: TableValue> Ingestion<K, V> {
     fn new(database: &Database, table: &Table<K, V>) -> Self {
         Self {
             database: database.clone(),
@@ -168,7 +168,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
         let files = inner
             .db
             .property_value_cf(family, "rocksdb.num-files-at-level0")
-            .map_err(|error| inner.failed(&error))?;
+            .map_err(|error| inner.engine_error(&error))?;
         let files = files.and_then(|files| files.parse::<u64>().ok());
         Ok(files.is_none_or(|files| files >= MOST_UNDIGESTED))
     }
@@ -201,7 +201,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
             inner
                 .db
                 .ingest_external_file_cf_opts(family, &options, vec![&file])
-                .map_err(|error| inner.failed(&error))
+                .map_err(|error| inner.engine_error(&error))
         });
         if let Err(error) = taken {
             // The next opening deletes the remains.
@@ -215,7 +215,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
 
     fn write_file(&self, file: &Path, rows: &[Row], bytes: &[u8]) -> Result<(), DbError> {
         let inner = &self.database.inner;
-        let failed = |error: rocksdb::Error| inner.failed(&error);
+        let failed = |error: rocksdb::Error| inner.engine_error(&error);
         let options = inner.family_options(self.table.name());
         let mut writer = SstFileWriter::create(&options);
         writer.open(file).map_err(failed)?;
@@ -231,7 +231,7 @@ impl<K: Key, V: Value> Ingestion<K, V> {
     }
 }
 
-fn write_batch(inner: &Engine, batch: Batch) -> Result<(), DbError> {
+fn write_batch(inner: &Engine, batch: ChangeBatch) -> Result<(), DbError> {
     if inner.syncs_later {
         batch.write()?;
     } else {
@@ -273,10 +273,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::{Memory, Options};
+    use crate::{DatabaseOptions, MemoryPlace};
 
-    fn options() -> Options {
-        Options::new("test", 1, &["rows", "other"]).syncs_later()
+    fn options() -> DatabaseOptions {
+        DatabaseOptions::new("test", 1, &["rows", "other"]).syncs_later()
     }
 
     fn all(database: &Database) -> BTreeMap<u64, String> {
@@ -301,7 +301,7 @@ mod tests {
             |n| 10_000 - n,
         ];
         for order in orders {
-            let memory = Memory::new().unwrap();
+            let memory = MemoryPlace::new().unwrap();
             let database = memory.open(&options()).unwrap();
             let table = database.table::<u64, String>("rows").unwrap();
             let mut expected = BTreeMap::new();
@@ -338,7 +338,7 @@ mod tests {
     /// Fails if few rows become a file.
     #[test]
     fn few_rows_make_no_file() {
-        let memory = Memory::new().unwrap();
+        let memory = MemoryPlace::new().unwrap();
         let database = memory.open(&options()).unwrap();
         let table = database.table::<u64, String>("rows").unwrap();
         let mut ingestion = database.ingestion(&table);

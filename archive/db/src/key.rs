@@ -15,7 +15,7 @@ use std::str::FromStr;
 ///
 /// let bytes = |text: &str, number: u64| {
 ///     let mut out = Vec::new();
-///     (text.to_owned(), number).encode(&mut out);
+///     (text.to_owned(), number).encode_value(&mut out);
 ///     out
 /// };
 /// assert!(bytes("a", 2) < bytes("a", 300));
@@ -29,8 +29,8 @@ pub trait Key: Sized {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidKey`] if `bytes` do not begin with a key of this type.
-    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey>;
+    /// Returns [`InvalidTableKey`] if `bytes` do not begin with a key of this type.
+    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey>;
 
     /// Appends the key as the last component of a key.
     fn encode_last(&self, out: &mut Vec<u8>) {
@@ -41,13 +41,13 @@ pub trait Key: Sized {
     ///
     /// # Errors
     ///
-    /// Returns [`InvalidKey`] if `bytes` are not exactly one key of this type.
-    fn decode_last(mut bytes: &[u8]) -> Result<Self, InvalidKey> {
+    /// Returns [`InvalidTableKey`] if `bytes` are not exactly one key of this type.
+    fn decode_last(mut bytes: &[u8]) -> Result<Self, InvalidTableKey> {
         let key = Self::decode(&mut bytes)?;
         if bytes.is_empty() {
             Ok(key)
         } else {
-            Err(InvalidKey::Trailing(bytes.len()))
+            Err(InvalidTableKey::Trailing(bytes.len()))
         }
     }
 }
@@ -57,7 +57,7 @@ pub trait StartsWith<P: Key>: Key {}
 
 /// The reason why bytes are not a key of the type asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidKey {
+pub enum InvalidTableKey {
     /// The bytes end within a component.
     #[error("it is cut off")]
     Cut,
@@ -80,8 +80,8 @@ pub enum InvalidKey {
     },
 }
 
-fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], InvalidKey> {
-    let (head, tail) = bytes.split_first_chunk::<N>().ok_or(InvalidKey::Cut)?;
+fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], InvalidTableKey> {
+    let (head, tail) = bytes.split_first_chunk::<N>().ok_or(InvalidTableKey::Cut)?;
     *bytes = tail;
     Ok(*head)
 }
@@ -93,7 +93,7 @@ macro_rules! unsigned {
                 out.extend_from_slice(&self.to_be_bytes());
             }
 
-            fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {
+            fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey> {
                 take(bytes).map(Self::from_be_bytes)
             }
         }
@@ -108,7 +108,7 @@ impl Key for i64 {
         (self ^ Self::MIN).cast_unsigned().encode(out);
     }
 
-    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {
+    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey> {
         u64::decode(bytes).map(|number| number.cast_signed() ^ Self::MIN)
     }
 }
@@ -118,7 +118,7 @@ impl<const N: usize> Key for [u8; N] {
         out.extend_from_slice(self);
     }
 
-    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {
+    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey> {
         take(bytes)
     }
 }
@@ -138,14 +138,14 @@ fn encode_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0, END]);
 }
 
-fn decode_text(bytes: &mut &[u8]) -> Result<String, InvalidKey> {
+fn decode_text(bytes: &mut &[u8]) -> Result<String, InvalidTableKey> {
     let mut text = Vec::new();
     loop {
         match take(bytes)? {
             [0] => match take(bytes)? {
-                [END] => return String::from_utf8(text).or(Err(InvalidKey::NotUtf8)),
+                [END] => return String::from_utf8(text).or(Err(InvalidTableKey::NotUtf8)),
                 [0xff] => text.push(0),
-                [other] => return Err(InvalidKey::Escape(other)),
+                [other] => return Err(InvalidTableKey::Escape(other)),
             },
             [byte] => text.push(byte),
         }
@@ -157,7 +157,7 @@ impl Key for String {
         encode_text(self, out);
     }
 
-    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {
+    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey> {
         decode_text(bytes)
     }
 
@@ -165,10 +165,10 @@ impl Key for String {
         out.extend_from_slice(self.as_bytes());
     }
 
-    fn decode_last(bytes: &[u8]) -> Result<Self, InvalidKey> {
+    fn decode_last(bytes: &[u8]) -> Result<Self, InvalidTableKey> {
         str::from_utf8(bytes)
             .map(str::to_owned)
-            .or(Err(InvalidKey::NotUtf8))
+            .or(Err(InvalidTableKey::NotUtf8))
     }
 }
 
@@ -177,9 +177,9 @@ impl Key for String {
 /// The type must sort as its text does, byte by byte, and must read what it writes.
 ///
 /// ```
-/// use archive_db::{Memory, Options, Text};
+/// use archive_db::{MemoryPlace, DatabaseOptions, Text};
 ///
-/// let database = Memory::new()?.open(&Options::new("example", 1, &["letters"]))?;
+/// let database = MemoryPlace::new()?.open(&DatabaseOptions::new("example", 1, &["letters"]))?;
 /// let letters = database.table::<Text<char>, u64>("letters")?;
 /// let mut batch = database.batch();
 /// batch.put(&letters, &Text('a'), &1)?;
@@ -194,10 +194,10 @@ impl<T> Text<T>
 where
     T: FromStr<Err: Display>,
 {
-    fn parse(text: String) -> Result<Self, InvalidKey> {
+    fn parse(text: String) -> Result<Self, InvalidTableKey> {
         match text.parse() {
             Ok(value) => Ok(Self(value)),
-            Err(why) => Err(InvalidKey::Refused {
+            Err(why) => Err(InvalidTableKey::Refused {
                 why: why.to_string(),
                 text,
             }),
@@ -213,7 +213,7 @@ where
         encode_text(&self.0.to_string(), out);
     }
 
-    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {
+    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey> {
         decode_text(bytes).and_then(Self::parse)
     }
 
@@ -221,7 +221,7 @@ where
         self.0.to_string().encode_last(out);
     }
 
-    fn decode_last(bytes: &[u8]) -> Result<Self, InvalidKey> {
+    fn decode_last(bytes: &[u8]) -> Result<Self, InvalidTableKey> {
         String::decode_last(bytes).and_then(Self::parse)
     }
 }
@@ -234,7 +234,7 @@ macro_rules! tuple {
                 self.$last_index.encode(out);
             }
 
-            fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {
+            fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey> {
                 Ok(($($part::decode(bytes)?,)+ $last::decode(bytes)?))
             }
 
@@ -243,7 +243,7 @@ macro_rules! tuple {
                 self.$last_index.encode_last(out);
             }
 
-            fn decode_last(mut bytes: &[u8]) -> Result<Self, InvalidKey> {
+            fn decode_last(mut bytes: &[u8]) -> Result<Self, InvalidTableKey> {
                 Ok(($($part::decode(&mut bytes)?,)+ $last::decode_last(bytes)?))
             }
         }
@@ -307,7 +307,7 @@ mod tests {
             for cut in 0..inner.len() {
                 assert_eq!(
                     K::decode(&mut &inner[..cut]).unwrap_err(),
-                    InvalidKey::Cut,
+                    InvalidTableKey::Cut,
                     "{a:?} cut at {cut}"
                 );
             }
@@ -388,20 +388,23 @@ mod tests {
     /// Fails if a cut number, an unknown escape, or bytes behind a key are read as a key.
     #[test]
     fn bytes_that_are_no_key_are_refused() {
-        assert_eq!(u64::decode_last(&[0; 9]), Err(InvalidKey::Trailing(1)));
-        assert_eq!(u64::decode_last(&[0; 7]), Err(InvalidKey::Cut));
-        assert_eq!(String::decode_last(&[b'a', 0xff]), Err(InvalidKey::NotUtf8));
+        assert_eq!(u64::decode_last(&[0; 9]), Err(InvalidTableKey::Trailing(1)));
+        assert_eq!(u64::decode_last(&[0; 7]), Err(InvalidTableKey::Cut));
+        assert_eq!(
+            String::decode_last(&[b'a', 0xff]),
+            Err(InvalidTableKey::NotUtf8)
+        );
         assert_eq!(
             String::decode(&mut [0xc3, 0, 0].as_slice()),
-            Err(InvalidKey::NotUtf8)
+            Err(InvalidTableKey::NotUtf8)
         );
         assert_eq!(
             String::decode(&mut [0, 1].as_slice()),
-            Err(InvalidKey::Escape(1))
+            Err(InvalidTableKey::Escape(1))
         );
         let error = Text::<u16>::decode_last(b"66000").unwrap_err();
         assert!(
-            matches!(&error, InvalidKey::Refused { text, .. } if text == "66000"),
+            matches!(&error, InvalidTableKey::Refused { text, .. } if text == "66000"),
             "{error}"
         );
     }

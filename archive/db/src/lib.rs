@@ -5,18 +5,18 @@
 //! whether the database is a cache or a record.
 //!
 //! Promised:
-//! - a [`Batch`] that was committed is synced, in all its tables or in none; one that was only written
-//!   ([`Batch::write`], where [`Options::syncs_later`] allows it) is lost together with everything after it, or not at
+//! - a [`ChangeBatch`] that was committed is synced, in all its tables or in none; one that was only written
+//!   ([`ChangeBatch::write`], where [`DatabaseOptions::syncs_later`] allows it) is lost together with everything after it, or not at
 //!   all;
 //! - no read is silently short: damage is an `Err`, as the last item of an iteration if need be;
 //! - a database of another name or version, or whose bulk [`Load`] was cut off, is refused at [`Database::open`];
-//! - memory stays within [`Options::memory`] and what a caller holds in a [`Batch`] or an [`Ingestion`], at any number
+//! - memory stays within [`DatabaseOptions::with_memory`] and what a caller holds in a [`ChangeBatch`] or an [`Ingestion`], at any number
 //!   of rows.
 //!
 //! Not promised: to notice a write-ahead log that vanished or was cut at a record boundary. RocksDB opens such a
 //! database with fewer rows. Its users compare with the disk (a cache), or keep [`Database::reach`] in a second place
-//! and open with [`Options::reaches`] (a record). A user that keeps it before it acknowledges a commit may let
-//! [`Options::torn_tail`] cut away a write that a power cut tore.
+//! and open with [`DatabaseOptions::with_reach`] (a record). A user that keeps it before it acknowledges a commit may let
+//! [`DatabaseOptions::torn_tail`] cut away a write that a power cut tore.
 //!
 //! Every call may block on the disk: asynchronous callers use a blocking thread. Handles are cheap clones.
 //!
@@ -31,14 +31,14 @@
 //! - `error`, `memory` (databases without a disk, for tests), `fault` (commits that fail, for tests).
 //!
 //! ```
-//! use archive_db::{Memory, Options, Value};
+//! use archive_db::{MemoryPlace, DatabaseOptions, TableValue};
 //!
 //! #[derive(serde::Serialize, serde::Deserialize, Debug, PartialEq)]
 //! struct Row { size: u64 }
-//! impl Value for Row {}
+//! impl TableValue for Row {}
 //!
 //! # fn main() -> Result<(), archive_db::DbError> {
-//! let database = Memory::new()?.open(&Options::new("example", 1, &["files"]))?;
+//! let database = MemoryPlace::new()?.open(&DatabaseOptions::new("example", 1, &["files"]))?;
 //! let files = database.table::<String, Row>("files")?;
 //! let mut batch = database.batch();
 //! batch.put(&files, &"a.warc".to_owned(), &Row { size: 7 })?;
@@ -70,16 +70,16 @@ mod tuning;
 pub mod value;
 mod version;
 
-pub use batch::Batch;
+pub use batch::ChangeBatch;
 pub use database::Database;
 pub use error::{BrokenDatabase, DbError};
 pub use ingestion::Ingestion;
-pub use key::{InvalidKey, Key, StartsWith, Text};
+pub use key::{InvalidTableKey, Key, StartsWith, Text};
 pub use load::Load;
-pub use memory::Memory;
-pub use options::{Cut, Options};
+pub use memory::MemoryPlace;
+pub use options::{CutFile, DatabaseOptions};
 pub use reach::{InvalidReach, Reach};
 pub use table::{Rows, Table};
 pub use torn::TornTail;
-pub use tuning::Compression;
-pub use value::{InvalidValue, Value};
+pub use tuning::TableCompression;
+pub use value::{InvalidValue, TableValue};

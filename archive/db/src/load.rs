@@ -5,12 +5,12 @@
 //! A load begins only if no other was cut off in this database ([`DbError::Damaged`]). Its steps fail if the disk does
 //! ([`DbError::Io`]), or if a value could not be read back ([`DbError::Unwritable`]).
 
-use crate::batch::Batch;
+use crate::batch::ChangeBatch;
 use crate::database::Database;
 use crate::error::DbError;
 use crate::key::Key;
 use crate::table::Table;
-use crate::value::Value;
+use crate::value::TableValue;
 use crate::version;
 
 /// The number of bytes of rows at which they are handed to RocksDB.
@@ -22,9 +22,9 @@ const CHUNK: usize = 1 << 20;
 /// no second load of it begins. Destroy it and begin the rebuild again.
 ///
 /// ```
-/// use archive_db::{Memory, Options};
+/// use archive_db::{MemoryPlace, DatabaseOptions};
 ///
-/// let database = Memory::new()?.open(&Options::new("example", 1, &["sizes"]))?;
+/// let database = MemoryPlace::new()?.open(&DatabaseOptions::new("example", 1, &["sizes"]))?;
 /// let sizes = database.table::<u64, u64>("sizes")?;
 /// let mut load = database.load()?;
 /// for number in 0..1000 {
@@ -38,7 +38,7 @@ const CHUNK: usize = 1 << 20;
 #[must_use = "a load that is not finished leaves a damaged database"]
 pub struct Load {
     database: Database,
-    chunk: Batch,
+    chunk: ChangeBatch,
 }
 
 impl Database {
@@ -59,7 +59,7 @@ impl Load {
     }
 
     /// Sets the row of `key`. Keys come in any order; ascending is fastest.
-    pub fn put<K: Key, V: Value>(
+    pub fn put<K: Key, V: TableValue>(
         &mut self,
         table: &Table<K, V>,
         key: &K,
@@ -87,7 +87,7 @@ impl Load {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Database, DbError, Memory, Options};
+    use crate::{Database, DatabaseOptions, DbError, MemoryPlace};
 
     fn load(database: &Database, rows: u64) -> crate::Load {
         let table = database.table::<u64, String>("rows").unwrap();
@@ -101,8 +101,8 @@ mod tests {
     /// Fails if a finished load lacks rows after the database was closed, or passes for damage.
     #[test]
     fn a_finished_load_is_all_there() {
-        let memory = Memory::new().unwrap();
-        let options = Options::new("test", 1, &["rows"]);
+        let memory = MemoryPlace::new().unwrap();
+        let options = DatabaseOptions::new("test", 1, &["rows"]);
         let database = memory.open(&options).unwrap();
         let sequence = load(&database, 50_000).finish().unwrap();
         drop(database);
@@ -119,8 +119,10 @@ mod tests {
     /// Fails if rows that were settled wait for the end of the load.
     #[test]
     fn settled_rows_are_readable_before_the_end() {
-        let memory = Memory::new().unwrap();
-        let database = memory.open(&Options::new("test", 1, &["rows"])).unwrap();
+        let memory = MemoryPlace::new().unwrap();
+        let database = memory
+            .open(&DatabaseOptions::new("test", 1, &["rows"]))
+            .unwrap();
         let mut load = load(&database, 7);
         let table = database.table::<u64, String>("rows").unwrap();
         assert_eq!(table.count(), Ok(0));
@@ -132,8 +134,8 @@ mod tests {
     /// Fails if a second load begins where one was given up, and so hides that rows of the first are missing.
     #[test]
     fn second_load_never_hides_an_unfinished_one() {
-        let memory = Memory::new().unwrap();
-        let options = Options::new("test", 1, &["rows"]);
+        let memory = MemoryPlace::new().unwrap();
+        let options = DatabaseOptions::new("test", 1, &["rows"]);
         let database = memory.open(&options).unwrap();
         drop(load(&database, 50_000));
         assert!(

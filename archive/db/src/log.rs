@@ -57,7 +57,7 @@ pub(crate) enum Tail {
 }
 
 /// Lists the logs of the database in the directory `path`, oldest first.
-pub(crate) fn logs(path: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn list_logs(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path)? {
         let file = entry?.path();
@@ -72,7 +72,7 @@ pub(crate) fn logs(path: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Reads a log.
-pub(crate) fn read(path: &Path) -> io::Result<Log> {
+pub(crate) fn read_log(path: &Path) -> io::Result<Log> {
     let mut file = File::open(path)?;
     let mut reading = LogScan::default();
     let mut block = Vec::with_capacity(BLOCK);
@@ -287,7 +287,7 @@ mod tests {
     fn read_bytes(bytes: &[u8]) -> Log {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         io::Write::write_all(&mut file, bytes).unwrap();
-        read(file.path()).unwrap()
+        read_log(file.path()).unwrap()
     }
 
     /// Fails if a write in parts, a cut, zeros or a flipped bit is taken for something else.

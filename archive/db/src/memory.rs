@@ -11,7 +11,7 @@ use rocksdb::Env;
 
 use crate::database::Database;
 use crate::error::DbError;
-use crate::options::Options;
+use crate::options::DatabaseOptions;
 
 /// The directory, in an environment of its own.
 const PATH: &str = "/memory";
@@ -19,10 +19,10 @@ const PATH: &str = "/memory";
 /// A place in memory for one database. Its rows stay while the place lives, so that it can be opened again.
 ///
 /// ```
-/// use archive_db::{Memory, Options};
+/// use archive_db::{Memory, DatabaseOptions};
 ///
 /// let memory = Memory::new()?;
-/// let options = Options::new("example", 1, &["numbers"]);
+/// let options = DatabaseOptions::new("example", 1, &["numbers"]);
 /// let database = memory.open(&options)?;
 /// let numbers = database.table::<u64, u64>("numbers")?;
 /// let mut batch = database.batch();
@@ -34,12 +34,12 @@ const PATH: &str = "/memory";
 /// assert_eq!(numbers.get(&1)?, Some(2));
 /// # Ok::<(), archive_db::DbError>(())
 /// ```
-pub struct Memory {
+pub struct MemoryPlace {
     env: Env,
     is_used: AtomicBool,
 }
 
-impl Memory {
+impl MemoryPlace {
     /// Makes an empty place.
     pub fn new() -> Result<Self, DbError> {
         let env = Env::mem_env().map_err(|error| DbError::from_rocksdb(Path::new(PATH), &error))?;
@@ -50,7 +50,7 @@ impl Memory {
     }
 
     /// Opens the database in this place, or creates it, as [`Database::open`] does on disk.
-    pub fn open(&self, options: &Options) -> Result<Database, DbError> {
+    pub fn open(&self, options: &DatabaseOptions) -> Result<Database, DbError> {
         let is_new = !self.is_used.load(Ordering::Acquire);
         let database = Database::open_in(Path::new(PATH), options, Some(&self.env), is_new)?;
         self.is_used.store(true, Ordering::Release);
@@ -58,7 +58,7 @@ impl Memory {
     }
 }
 
-impl std::fmt::Debug for Memory {
+impl std::fmt::Debug for MemoryPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Memory")
     }
@@ -71,8 +71,8 @@ mod tests {
     /// Fails if users that sync later cannot be tested without a disk.
     #[test]
     fn sync_in_memory_does_nothing() {
-        let memory = Memory::new().unwrap();
-        let options = Options::new("test", 1, &["numbers"]).syncs_later();
+        let memory = MemoryPlace::new().unwrap();
+        let options = DatabaseOptions::new("test", 1, &["numbers"]).syncs_later();
         let database = memory.open(&options).unwrap();
         let numbers = database.table::<u64, u64>("numbers").unwrap();
         let mut batch = database.batch();
@@ -87,8 +87,8 @@ mod tests {
     /// Fails if a place in memory forgets a commit when its database is closed.
     #[test]
     fn reopened_place_has_what_was_committed() {
-        let memory = Memory::new().unwrap();
-        let options = Options::new("test", 1, &["numbers"]);
+        let memory = MemoryPlace::new().unwrap();
+        let options = DatabaseOptions::new("test", 1, &["numbers"]);
         let database = memory.open(&options).unwrap();
         assert!(matches!(memory.open(&options), Err(DbError::Busy { .. })));
         let numbers = database.table::<u64, u64>("numbers").unwrap();
@@ -108,7 +108,7 @@ mod tests {
             Err(DbError::Behind { .. })
         ));
         assert!(matches!(
-            memory.open(&Options::new("other", 1, &[])),
+            memory.open(&DatabaseOptions::new("other", 1, &[])),
             Err(DbError::Format { .. })
         ));
     }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use rocksdb::{DB, Env};
 
-use self::refusal::{behind, is_there, refuse_others};
+use self::refusal::{behind_stamp, is_there, refuse_others};
 use crate::database::Database;
 use crate::engine::{Access, Engine};
 use crate::error::DbError;
-use crate::options::Options;
+use crate::options::DatabaseOptions;
 use crate::torn::TornTail;
 use crate::{ingestion, version};
 
@@ -27,7 +27,7 @@ impl Database {
     /// Returns [`DbError::Damaged`], [`DbError::Behind`] or [`DbError::Other`] if it is not the database that the
     /// options describe, [`DbError::Format`] if it has another name or a version that this build does not read,
     /// [`DbError::Busy`] if another handle has it open, and [`DbError::Io`] if the system fails.
-    pub fn open(path: &Path, options: &Options) -> Result<Self, DbError> {
+    pub fn open(path: &Path, options: &DatabaseOptions) -> Result<Self, DbError> {
         if !is_there(path)? {
             return Self::open_in(path, options, None, true);
         }
@@ -47,7 +47,7 @@ impl Database {
         }))?;
         match open() {
             Err(damaged @ DbError::Damaged { .. }) => {
-                let torn = TornTail::find(path, options.at_least)?.ok_or(damaged)?;
+                let torn = TornTail::find_torn_tail(path, options.at_least)?.ok_or(damaged)?;
                 cut(&torn.log, torn.kept).map_err(|what| DbError::Io {
                     path: path.to_path_buf(),
                     what,
@@ -67,9 +67,9 @@ impl Database {
     /// # Errors
     ///
     /// Fails as [`Database::open`] does, and also if the database is absent.
-    pub fn open_to_read(path: &Path, options: &Options) -> Result<Self, DbError> {
+    pub fn open_to_read(path: &Path, options: &DatabaseOptions) -> Result<Self, DbError> {
         if !is_there(path)? {
-            return Err(behind(path, options, 0));
+            return Err(behind_stamp(path, options, 0));
         }
         let mut rocksdb = options.tuning.to_rocksdb(None);
         // By default each table has 16 threads to open its files, of which most have one.
@@ -87,12 +87,12 @@ impl Database {
     /// Opens a database on disk (without `env`) or in memory; the caller has found out whether it `is_absent`.
     pub(crate) fn open_in(
         path: &Path,
-        options: &Options,
+        options: &DatabaseOptions,
         env: Option<&Env>,
         is_absent: bool,
     ) -> Result<Self, DbError> {
         if is_absent && options.at_least > 0 {
-            return Err(behind(path, options, 0));
+            return Err(behind_stamp(path, options, 0));
         }
         let mut rocksdb = options.tuning.to_rocksdb(env);
         // Each table that is made in an open database costs a sync of its own.
@@ -130,7 +130,7 @@ impl Database {
             torn: None,
         };
         if is_new {
-            version::write(&database, options)?;
+            version::write_versions(&database, options)?;
         }
         Ok(database)
     }

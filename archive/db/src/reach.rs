@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// The point that a database has reached. As text: the sequence number, a space, the identity.
 ///
 /// Kept in a second place after a commit, it tells at the next [`crate::Database::open`], by
-/// [`crate::Options::reaches`], that commits are gone: that the end of a log was lost, or that another database was put
+/// [`crate::DatabaseOptions::with_reach`], that commits are gone: that the end of a log was lost, or that another database was put
 /// in its place, such as a copy from before a rebuild, whose sequence numbers may be higher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {

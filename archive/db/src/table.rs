@@ -16,16 +16,16 @@ use rocksdb::{ColumnFamily, DBRawIterator, ReadOptions};
 use crate::engine::{Engine, scan_options};
 use crate::error::{DbError, InvalidRow};
 use crate::key::{Key, StartsWith, to_bytes};
-use crate::value::{self, Value};
+use crate::value::{self, TableValue};
 
 /// A table of a [`crate::Database`]. Clones share it, and keep the database open.
 ///
 /// Rows are in the order of their keys:
 ///
 /// ```
-/// use archive_db::{Memory, Options};
+/// use archive_db::{MemoryPlace, DatabaseOptions};
 ///
-/// let database = Memory::new()?.open(&Options::new("example", 1, &["copies"]))?;
+/// let database = MemoryPlace::new()?.open(&DatabaseOptions::new("example", 1, &["copies"]))?;
 /// let copies = database.table::<(String, u64), String>("copies")?;
 /// let mut batch = database.batch();
 /// for (name, number, place) in [("a", 1, "disk-1"), ("a", 2, "disk-2"), ("b", 1, "disk-1")] {
@@ -43,7 +43,7 @@ pub struct Table<K, V> {
     row: PhantomData<fn() -> (K, V)>,
 }
 
-impl<K: Key, V: Value> Table<K, V> {
+impl<K: Key, V: TableValue> Table<K, V> {
     pub(crate) fn new(inner: Arc<Engine>, name: &str) -> Self {
         Self {
             inner,
@@ -200,7 +200,7 @@ pub struct Rows<'a, K, V> {
     is_done: bool,
 }
 
-impl<K: Key, V: Value> Rows<'_, K, V> {
+impl<K: Key, V: TableValue> Rows<'_, K, V> {
     /// Continues at the row of `key`, or at the next one if that is absent; the rows before it are not read. Does
     /// nothing if the iteration has already passed it.
     pub fn skip_to(&mut self, key: &K) {
@@ -218,7 +218,7 @@ impl<K: Key, V: Value> Rows<'_, K, V> {
     }
 }
 
-impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
+impl<K: Key, V: TableValue> Iterator for Rows<'_, K, V> {
     type Item = Result<(K, V), DbError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -232,7 +232,7 @@ impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
                 .raw
                 .status()
                 .err()
-                .map(|error| Err(self.table.inner.failed(&error)));
+                .map(|error| Err(self.table.inner.engine_error(&error)));
         };
         let row = decode(key, value)
             .map_err(|what| self.table.inner.unreadable(&self.table.name, key, what));
@@ -244,7 +244,7 @@ impl<K: Key, V: Value> Iterator for Rows<'_, K, V> {
     }
 }
 
-impl<K: Key, V: Value> FusedIterator for Rows<'_, K, V> {}
+impl<K: Key, V: TableValue> FusedIterator for Rows<'_, K, V> {}
 
 impl<K, V> fmt::Debug for Rows<'_, K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -252,8 +252,8 @@ impl<K, V> fmt::Debug for Rows<'_, K, V> {
     }
 }
 
-fn decode<K: Key, V: Value>(key: &[u8], value: &[u8]) -> Result<(K, V), InvalidRow> {
-    Ok((K::decode_last(key)?, value::decode(value)?))
+fn decode<K: Key, V: TableValue>(key: &[u8], value: &[u8]) -> Result<(K, V), InvalidRow> {
+    Ok((K::decode_last(key)?, value::decode_value(value)?))
 }
 
 /// A range of key bytes: from `start` up to, but without, `end`.
@@ -309,15 +309,20 @@ impl Span {
 }
 
 impl Engine {
-    pub(crate) fn get<K: Key, V: Value>(&self, table: &str, key: &K) -> Result<Option<V>, DbError> {
+    pub(crate) fn get<K: Key, V: TableValue>(
+        &self,
+        table: &str,
+        key: &K,
+    ) -> Result<Option<V>, DbError> {
         let key = to_bytes(key);
         let found = self
             .db
             .get_pinned_cf(self.family(table)?, &key)
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.engine_error(&error))?;
         found
             .map(|value| {
-                value::decode(&value).map_err(|what| self.unreadable(table, &key, what.into()))
+                value::decode_value(&value)
+                    .map_err(|what| self.unreadable(table, &key, what.into()))
             })
             .transpose()
     }
@@ -325,7 +330,7 @@ impl Engine {
     pub(crate) fn last_key(&self, table: &str) -> Result<Option<Vec<u8>>, DbError> {
         let mut raw = self.db.raw_iterator_cf(self.family(table)?);
         raw.seek_to_last();
-        raw.status().map_err(|error| self.failed(&error))?;
+        raw.status().map_err(|error| self.engine_error(&error))?;
         Ok(raw.key().map(<[u8]>::to_vec))
     }
 

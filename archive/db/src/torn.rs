@@ -23,10 +23,10 @@ pub struct TornTail {
 impl TornTail {
     /// Finds the write that a power cut tore at the end of the newest log. Returns `None` if the damage is of another
     /// kind.
-    pub(crate) fn find(path: &Path, at_least: u64) -> Result<Option<Self>, DbError> {
+    pub(crate) fn find_torn_tail(path: &Path, at_least: u64) -> Result<Option<Self>, DbError> {
         let io = |error: io::Error| DbError::from_io(path, &error);
-        let files = log::logs(path).map_err(io)?;
-        let logs = files.iter().map(|file| log::read(file));
+        let files = log::list_logs(path).map_err(io)?;
+        let logs = files.iter().map(|file| log::read_log(file));
         let mut logs = logs.collect::<io::Result<Vec<_>>>().map_err(io)?;
         let sequence = logs.iter().filter_map(|log| log.sequence).max();
         let Some(newest) = logs.pop() else {

@@ -7,7 +7,7 @@ use rocksdb::{
 
 /// The compression of the rows of a table on disk. Rows of every compression can be read, whichever is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
+pub enum TableCompression {
     /// No compression: for rows that are compressed already, or random.
     None,
     /// LZ4: fast both ways.
@@ -17,7 +17,7 @@ pub enum Compression {
     Zstd,
 }
 
-impl Compression {
+impl TableCompression {
     fn set(self, options: &mut rocksdb::Options) {
         let (upper, last) = match self {
             Self::None => (DBCompressionType::None, DBCompressionType::None),
@@ -36,7 +36,7 @@ pub(crate) struct Tuning {
     pub(crate) memory: usize,
     /// Whether batches may be written without a sync.
     pub(crate) syncs_later: bool,
-    compression: Vec<(&'static str, Compression)>,
+    compression: Vec<(&'static str, TableCompression)>,
 }
 
 impl Tuning {
@@ -49,7 +49,7 @@ impl Tuning {
     }
 
     /// Sets the compression of a table; the last choice for a table counts.
-    pub(crate) fn compress(&mut self, table: &'static str, compression: Compression) {
+    pub(crate) fn compress_table(&mut self, table: &'static str, compression: TableCompression) {
         self.compression.retain(|(name, _)| *name != table);
         self.compression.push((table, compression));
     }
@@ -59,7 +59,7 @@ impl Tuning {
         let mut options = database.clone();
         let chosen = self.compression.iter().find(|(name, _)| *name == table);
         chosen
-            .map_or(Compression::Lz4, |(_, compression)| *compression)
+            .map_or(TableCompression::Lz4, |(_, compression)| *compression)
             .set(&mut options);
         options
     }
@@ -127,12 +127,12 @@ mod tests {
     use rocksdb::{BottommostLevelCompaction, CompactOptions};
 
     use super::*;
-    use crate::{Memory, Options};
+    use crate::{DatabaseOptions, MemoryPlace};
 
     /// Returns the bytes on disk of two tables with the same rows, of which the first has this compression.
-    fn sizes(memory: &Memory, compression: Compression) -> [u64; 2] {
-        let options = Options::new("test", 1, &["chosen", "other"]);
-        let options = options.compression("chosen", compression);
+    fn sizes(memory: &MemoryPlace, compression: TableCompression) -> [u64; 2] {
+        let options = DatabaseOptions::new("test", 1, &["chosen", "other"]);
+        let options = options.with_compression("chosen", compression);
         let database = memory.open(&options).unwrap();
         ["chosen", "other"].map(|name| {
             let table = database.table::<u64, String>(name).unwrap();
@@ -160,10 +160,10 @@ mod tests {
     /// Fails if the choice is ignored, or applied to another table.
     #[test]
     fn each_table_is_compressed_as_chosen() {
-        let sizes = |chosen| sizes(&Memory::new().unwrap(), chosen);
-        let [none, other] = sizes(Compression::None);
-        let [lz4, same] = sizes(Compression::Lz4);
-        let [zstd, again] = sizes(Compression::Zstd);
+        let sizes = |chosen| sizes(&MemoryPlace::new().unwrap(), chosen);
+        let [none, other] = sizes(TableCompression::None);
+        let [lz4, same] = sizes(TableCompression::Lz4);
+        let [zstd, again] = sizes(TableCompression::Zstd);
         assert!(none > lz4 && lz4 > zstd, "{none} {lz4} {zstd}");
         let near = |size: u64| size.abs_diff(lz4) < lz4 / 20;
         assert!(
@@ -175,13 +175,17 @@ mod tests {
     /// Fails if a table can only be read with the compression that it was written with.
     #[test]
     fn table_is_read_after_another_choice() {
-        let memory = Memory::new().unwrap();
-        let choices = [Compression::Zstd, Compression::None, Compression::Lz4];
+        let memory = MemoryPlace::new().unwrap();
+        let choices = [
+            TableCompression::Zstd,
+            TableCompression::None,
+            TableCompression::Lz4,
+        ];
         for compression in choices {
             sizes(&memory, compression);
         }
         let database = memory
-            .open(&Options::new("test", 1, &["chosen", "other"]))
+            .open(&DatabaseOptions::new("test", 1, &["chosen", "other"]))
             .unwrap();
         assert_eq!(database.verify(), Ok(40_001));
     }

@@ -7,14 +7,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// A value that a table keeps under a key.
-pub trait Value: Serialize + DeserializeOwned {
+pub trait TableValue: Serialize + DeserializeOwned {
     /// The only version that this build reads and writes: the first byte of every value.
     const VERSION: u8 = 1;
 }
 
-impl Value for () {}
-impl Value for u64 {}
-impl Value for String {}
+impl TableValue for () {}
+impl TableValue for u64 {}
+impl TableValue for String {}
 
 /// The reason why bytes are not a value of the type asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,24 +42,27 @@ pub enum InvalidValue {
 }
 
 /// Returns the bytes of a value. They are read back once, so that a value that cannot be read is never written.
-pub(crate) fn encode<V: Value>(value: &V) -> Result<Vec<u8>, InvalidValue> {
+pub(crate) fn encode_value<V: TableValue>(value: &V) -> Result<Vec<u8>, InvalidValue> {
     encode_into(value, Vec::new())
 }
 
 /// Encodes as [`encode`] does, in the memory of bytes that are no longer needed.
-pub(crate) fn encode_into<V: Value>(value: &V, mut room: Vec<u8>) -> Result<Vec<u8>, InvalidValue> {
+pub(crate) fn encode_into<V: TableValue>(
+    value: &V,
+    mut room: Vec<u8>,
+) -> Result<Vec<u8>, InvalidValue> {
     room.clear();
     room.push(V::VERSION);
     let bytes = postcard::to_extend(value, room)
         .map_err(|error| InvalidValue::Asymmetric(error.to_string()))?;
-    match decode::<V>(&bytes) {
+    match decode_value::<V>(&bytes) {
         Ok(_) => Ok(bytes),
         Err(error) => Err(InvalidValue::Asymmetric(error.to_string())),
     }
 }
 
 /// Reads a value that [`encode`] wrote.
-pub(crate) fn decode<V: Value>(bytes: &[u8]) -> Result<V, InvalidValue> {
+pub(crate) fn decode_value<V: TableValue>(bytes: &[u8]) -> Result<V, InvalidValue> {
     match bytes.split_first() {
         None => Err(InvalidValue::Empty),
         Some((&version, body)) if version == V::VERSION => decode_body(body),
@@ -93,42 +96,42 @@ mod tests {
     struct Old {
         size: u64,
     }
-    impl Value for Old {}
+    impl TableValue for Old {}
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct New {
         size: u64,
         note: Option<String>,
     }
-    impl Value for New {
+    impl TableValue for New {
         const VERSION: u8 = 2;
     }
 
     /// Fails if a value of an older or a newer version is read as if it were ours.
     #[test]
     fn value_of_another_version_is_refused() {
-        let old = encode(&Old { size: 300 }).unwrap();
+        let old = encode_value(&Old { size: 300 }).unwrap();
         assert_eq!(
-            decode::<New>(&old),
+            decode_value::<New>(&old),
             Err(InvalidValue::Version {
                 found: 1,
                 written: 2
             })
         );
-        let new = encode(&New {
+        let new = encode_value(&New {
             size: 300,
             note: Some("ü".into()),
         })
         .unwrap();
         assert_eq!(
-            decode(&new),
+            decode_value(&new),
             Ok(New {
                 size: 300,
                 note: Some("ü".into())
             })
         );
         assert_eq!(
-            decode::<Old>(&new),
+            decode_value::<Old>(&new),
             Err(InvalidValue::Version {
                 found: 2,
                 written: 1
@@ -140,22 +143,22 @@ mod tests {
     /// checked.
     #[test]
     fn cut_overlong_and_huge_values_are_errors() {
-        let bytes = encode(&New {
+        let bytes = encode_value(&New {
             size: 300,
             note: Some("abc".into()),
         })
         .unwrap();
-        assert_eq!(decode::<New>(&[]), Err(InvalidValue::Empty));
+        assert_eq!(decode_value::<New>(&[]), Err(InvalidValue::Empty));
         for cut in 1..bytes.len() {
-            assert!(decode::<New>(&bytes[..cut]).is_err(), "cut at {cut}");
+            assert!(decode_value::<New>(&bytes[..cut]).is_err(), "cut at {cut}");
         }
         assert_eq!(
-            decode::<New>(&[bytes.as_slice(), &[0]].concat()),
+            decode_value::<New>(&[bytes.as_slice(), &[0]].concat()),
             Err(InvalidValue::Trailing(1))
         );
         // The length of a text, seven bits in each byte: 2^64 - 1, and no text behind it.
         let huge = [&[1_u8][..], &[0xff; 9], &[1]].concat();
-        let error = decode::<String>(&huge).unwrap_err();
+        let error = decode_value::<String>(&huge).unwrap_err();
         assert!(
             matches!(error, InvalidValue::Undecodable(_)),
             "a length of nearly 2^64 is refused, not allocated: {error}"
@@ -171,10 +174,10 @@ mod tests {
             #[serde(default, skip_serializing_if = "Option::is_none")]
             note: Option<u64>,
         }
-        impl Value for Skips {}
-        assert!(encode(&Skips { note: Some(1) }).is_ok());
+        impl TableValue for Skips {}
+        assert!(encode_value(&Skips { note: Some(1) }).is_ok());
         assert!(matches!(
-            encode(&Skips { note: None }),
+            encode_value(&Skips { note: None }),
             Err(InvalidValue::Asymmetric(_))
         ));
     }

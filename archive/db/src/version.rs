@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::database::Database;
 use crate::engine::Engine;
 use crate::error::DbError;
-use crate::options::Options;
-use crate::value::Value;
+use crate::options::DatabaseOptions;
+use crate::value::TableValue;
 
 /// The name of the table that every database has. Users' tables cannot have such a name, because their names are words.
 pub(crate) const META: &str = "holdfast-meta";
@@ -25,10 +25,13 @@ pub(crate) enum Meta {
     Loading,
 }
 
-impl Value for Meta {}
+impl TableValue for Meta {}
 
 /// Refuses an existing database of another name or version, or one that is not complete.
-pub(crate) fn refuse_other_formats(inner: &Engine, options: &Options) -> Result<(), DbError> {
+pub(crate) fn refuse_other_formats(
+    inner: &Engine,
+    options: &DatabaseOptions,
+) -> Result<(), DbError> {
     let refuse = |found: String| DbError::Format {
         path: inner.path().to_path_buf(),
         found,
@@ -67,7 +70,10 @@ pub(crate) fn refuse_unfinished_load(inner: &Engine) -> Result<(), DbError> {
 }
 
 /// Writes the description of a new database: the last act of creating one.
-pub(crate) fn write(database: &Database, options: &Options) -> Result<(), DbError> {
+pub(crate) fn write_versions(
+    database: &Database,
+    options: &DatabaseOptions,
+) -> Result<(), DbError> {
     let mut batch = database.batch();
     batch.put(
         &database.table(META)?,

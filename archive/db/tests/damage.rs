@@ -4,7 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
 
-use archive_db::{Database, DbError, Options};
+use archive_db::{Database, DatabaseOptions, DbError};
 
 use crate::files::{
     Rows, assert_damaged, committed, crash_image, files, flip, loaded, options, rows, size,
@@ -246,7 +246,7 @@ fn overwrite(log: &Path, bytes: &[u8]) {
 }
 
 /// Returns options with a stamp that is brought up to date before a commit is acknowledged.
-fn stamped(sequence: u64) -> Options {
+fn stamped(sequence: u64) -> DatabaseOptions {
     options().at_least(sequence).torn_tail(cut)
 }
 

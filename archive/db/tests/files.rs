@@ -4,13 +4,13 @@ use std::fs::{self, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use archive_db::{Database, DbError, Options, Table};
+use archive_db::{Database, DatabaseOptions, DbError, Table};
 use tempfile::TempDir;
 
 pub(crate) type Rows = Table<u64, String>;
 
-pub(crate) fn options() -> Options {
-    Options::new("catalog", 1, &["rows", "other"])
+pub(crate) fn options() -> DatabaseOptions {
+    DatabaseOptions::new("catalog", 1, &["rows", "other"])
 }
 
 pub(crate) fn value(number: u64) -> String {

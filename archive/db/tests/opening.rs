@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use archive_db::{Database, DbError, Options, Table};
+use archive_db::{Database, DatabaseOptions, DbError, Table};
 use tempfile::TempDir;
 
 use crate::files::{
@@ -55,17 +55,17 @@ fn second_opening_is_refused_as_busy() {
 fn other_name_or_version_is_refused_and_unchanged() {
     let (_directory, path, database, _) = committed(1);
     drop(database);
-    let refused = |options: Options| match Database::open(&path, &options) {
+    let refused = |options: DatabaseOptions| match Database::open(&path, &options) {
         Err(error @ DbError::Format { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     };
-    let other = refused(Options::new("admin", 1, &["rows", "more"]));
+    let other = refused(DatabaseOptions::new("admin", 1, &["rows", "more"]));
     assert!(
         other.contains("holds catalog version 1; this build reads admin version 1"),
         "{other}"
     );
     for version in [0, 2] {
-        let other = refused(Options::new("catalog", version, &["more"]));
+        let other = refused(DatabaseOptions::new("catalog", version, &["more"]));
         let expected = format!("catalog version 1; this build reads catalog version {version}");
         assert!(other.contains(&expected), "{other}");
     }
@@ -132,8 +132,8 @@ fn database_of_before_a_rebuild_is_refused() {
     let reach = rebuilt.reach();
     assert!(reach.sequence < before.sequence, "{reach} {before}");
     drop(rebuilt);
-    assert!(Database::open(&path, &options().reaches(reach.clone())).is_ok());
-    match Database::open(&older, &options().reaches(reach)) {
+    assert!(Database::open(&path, &options().with_reach(reach.clone())).is_ok());
+    match Database::open(&older, &options().with_reach(reach)) {
         Err(error @ DbError::Other { .. }) => {
             assert!(error.is_damage());
             assert!(
@@ -143,7 +143,7 @@ fn database_of_before_a_rebuild_is_refused() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(Database::open(&older, &options().reaches(before)).is_ok());
+    assert!(Database::open(&older, &options().with_reach(before)).is_ok());
 }
 
 /// Fails if a batch that one of many threads committed is lost by a crash, or stands in only one of its tables where

@@ -4,15 +4,15 @@ use std::fs::OpenOptions;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use archive_db::{Database, DbError, Options, Table};
+use archive_db::{Database, DatabaseOptions, DbError, Table};
 
 use crate::files::{crash_image, files, size, truncate};
 
 /// The unit in which a disk keeps or loses unsynced bytes.
 const PAGE: usize = 4096;
 
-fn options() -> Options {
-    Options::new("frontier", 1, &["left", "right"]).syncs_later()
+fn options() -> DatabaseOptions {
+    DatabaseOptions::new("frontier", 1, &["left", "right"]).syncs_later()
 }
 
 /// Writes a row of each number into both tables, a batch for each.
@@ -55,7 +55,7 @@ fn written_batch_survives_its_process() {
     assert_eq!(prefix(&crash_image(&path, "killed")), 20);
 
     let record = directory.path().join("record");
-    let strict = Database::open(&record, &Options::new("record", 1, &["left"])).unwrap();
+    let strict = Database::open(&record, &DatabaseOptions::new("record", 1, &["left"])).unwrap();
     let left: Table<u64, String> = strict.table("left").unwrap();
     let mut batch = strict.batch();
     batch.put(&left, &1, &"x".to_owned()).unwrap();
@@ -108,7 +108,7 @@ fn flushed_tables_agree_after_a_cut() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("database");
     // The memory is so small that tables are flushed while rows are written.
-    let database = Database::open(&path, &options().memory(1 << 20)).unwrap();
+    let database = Database::open(&path, &options().with_memory(1 << 20)).unwrap();
     write(&database, 0..6000);
     // The database is closed, so that nothing works on its files any more.
     drop(database);

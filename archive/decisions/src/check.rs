@@ -22,7 +22,7 @@ pub use error::CheckError;
 pub use input::{AdminEntry, ExpectedCopy, ListingItem};
 use input::{Listing, OrderedEntries};
 use report::Absence;
-pub use report::{CheckReport, CheckSide, Cut, Finding};
+pub use report::{CheckReport, CheckSide, Finding, InputCut};
 
 /// The findings of one check, as an iterator; [`ReplicaCheck::report`] sums them up.
 #[derive(Debug)]
@@ -60,11 +60,11 @@ where
         if self.report.ended {
             return None;
         }
-        let copy = self.listing.copies(&mut self.report).first();
-        let order = match (self.admin.peek(), copy) {
+        let copy = self.listing.read_copies(&mut self.report).first();
+        let order = match (self.admin.peek_entry(), copy) {
             (Err(error), _) => {
                 // Without the admin data nothing can be judged: the listed copies may well be expected.
-                self.report.cut(CheckSide::Admin, error.to_string());
+                self.report.cut_side(CheckSide::Admin, error.to_string());
                 self.report.ended = true;
                 return None;
             }
@@ -79,12 +79,12 @@ where
         let copies = if order == Ordering::Less {
             Vec::new()
         } else {
-            self.listing.take()
+            self.listing.take_copies()
         };
         if order == Ordering::Greater {
             return Some(unexpected(copies));
         }
-        let entry = self.admin.take()?;
+        let entry = self.admin.take_entry()?;
         self.report.names += 1;
         Some(self.compare(&entry, &copies))
     }
@@ -152,7 +152,7 @@ where
         place: Option<&CopyPlace>,
         proven: AnomalyKind,
     ) -> Option<AnomalyKind> {
-        match self.report.absence(name, place) {
+        match self.report.judge_absence(name, place) {
             Absence::Proven => Some(proven),
             Absence::Doubtful(Some(SilentPart { node, volume })) => {
                 Some(AnomalyKind::Unverified { node, volume })
@@ -195,7 +195,7 @@ fn judge(root: Root, size: u64, copies: &[FileCopy]) -> Vec<AnomalyKind> {
             let volume = Some(copy.place.volume.clone());
             kinds.push(AnomalyKind::Unverified { node, volume });
         }
-        let (corrupt, unreadable) = copy.damage(copy.size);
+        let (corrupt, unreadable) = copy.damage_by_kind(copy.size);
         if !corrupt.is_empty() {
             kinds.push(AnomalyKind::Corrupt(corrupt));
         }
@@ -233,7 +233,7 @@ where
     fn next(&mut self) -> Option<Finding> {
         loop {
             if let Some(finding) = self.ready.next() {
-                self.report.count(&finding);
+                self.report.count_finding(&finding);
                 return Some(finding);
             }
             self.ready = self.next_name()?.into_iter();

@@ -116,7 +116,7 @@ impl fmt::Display for DrainReason {
 }
 
 /// Decides the next step.
-pub fn decide(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) -> DrainStep {
+pub fn decide_leave(recorded: &RecordedCopy, copies: &[CopyState], is_silent: bool) -> DrainStep {
     let there = copies
         .iter()
         .find(|copy| copy.side == DrainSide::Source && copy.content != CopyContent::Missing);
@@ -200,7 +200,7 @@ mod tests {
                     content: (*content)?,
                 })
             });
-            decide(&self.recorded, &copies.collect::<Vec<_>>(), is_silent)
+            decide_leave(&self.recorded, &copies.collect::<Vec<_>>(), is_silent)
         }
 
         fn whole(&self) -> usize {

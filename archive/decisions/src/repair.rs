@@ -129,14 +129,15 @@ pub enum OfficerQuestion {
 
 /// Plans the repair of one copy. Donors are preferred in the order of `copies`; the patient's own entry may be among
 /// them.
-pub fn plan(patient: &Patient, copies: &[ReplicaContent]) -> RepairPlan {
+pub fn plan_repair(patient: &Patient, copies: &[ReplicaContent]) -> RepairPlan {
     let all = Groups::all(patient.size);
     let needed = match &patient.kind {
         AnomalyKind::Missing | AnomalyKind::Incomplete => all.clone(),
         // No honest node finds damage in groups past the end of the file.
         AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) => groups.intersection(&all),
         AnomalyKind::Lost(ranges) => {
-            Groups::touching(ranges.iter().map(|(start, end)| *start..*end)).intersection(&all)
+            Groups::groups_touching(ranges.iter().map(|(start, end)| *start..*end))
+                .intersection(&all)
         }
         AnomalyKind::Unexpected => return RepairPlan::Officer(OfficerQuestion::Unexpected),
         AnomalyKind::Conflicting(_) => return RepairPlan::Officer(OfficerQuestion::Conflicting),
@@ -239,7 +240,7 @@ impl RepairPlan {
 
     /// Returns the number of bytes of the file that would move (proofs not counted: at most 1/128 more, see
     /// `archive-proof`).
-    pub fn bytes(&self, size: u64) -> u64 {
+    pub fn bytes_to_copy(&self, size: u64) -> u64 {
         let groups = self.to_verify(size).into_iter().map(|(_, groups)| groups);
         groups
             .map(|groups| {
@@ -264,7 +265,7 @@ impl RepairPlan {
             .into_iter()
             .map(|(donor, groups)| format!("{} group(s) from {donor}", groups.len()));
         let donors = donors.collect::<Vec<_>>().join(", ");
-        let bytes = self.bytes(*size);
+        let bytes = self.bytes_to_copy(*size);
         let what = match self {
             Self::Copy { from } => {
                 format!("would verify {from}, then copy the whole file from it: {bytes} bytes")

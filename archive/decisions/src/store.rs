@@ -30,8 +30,10 @@ use jiff::Timestamp;
 
 pub use claim::{Agreement, Claim, Content};
 pub use feed::FeedState;
-pub use message::{Effect, Event, Limits, Requester};
-pub use record::{FileRecord, Phase, ReplicaRecord, ReplicaSpec, UnusableReplicas, Upload};
+pub use message::{Effect, Requester, StoreLimits, StoringEvent};
+pub use record::{
+    FileRecord, NamePhase, RecordedUpload, ReplicaRecord, ReplicaSpec, UnusableReplicas,
+};
 use replicas::{Completion, ReplicaActivity};
 use transition::Transition;
 
@@ -65,7 +67,7 @@ struct WaitingDepositor {
 }
 
 impl FileState {
-    /// Creates the state of a name that nobody has taken; for the record of a known file see [`FileState::restore`].
+    /// Creates the state of a name that nobody has taken; for the record of a known file see [`FileState::restore_state`].
     pub const fn new(record: FileRecord) -> Self {
         Self {
             record,
@@ -78,7 +80,11 @@ impl FileState {
     }
 
     /// Goes on from a record after a restart, and asks every replica that does not have the file.
-    pub fn restore(record: FileRecord, now: Timestamp, limits: &Limits) -> (Self, Vec<Effect>) {
+    pub fn restore_state(
+        record: FileRecord,
+        now: Timestamp,
+        limits: &StoreLimits,
+    ) -> (Self, Vec<Effect>) {
         let mut state = Self::new(record);
         let mut transition = Transition {
             now,
@@ -86,8 +92,8 @@ impl FileState {
             effects: Vec::new(),
         };
         if !state.record.is_final() {
-            for id in state.open() {
-                state.probe(&id, &mut transition);
+            for id in state.open_replicas() {
+                state.probe_replica(&id, &mut transition);
             }
             transition
                 .effects
@@ -118,11 +124,13 @@ impl FileState {
                 .any(|activity| activity.is_under_way())
     }
 
-    /// Returns the time at which [`Event::Tick`] is due next; never `None` unless the state [is idle](Self::is_idle).
+    /// Returns the time at which [`StoringEvent::Tick`] is due next; never `None` unless the state [is idle](Self::is_idle).
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let expires = match self.record.phase {
-            Phase::Intent { expires } => Some(expires),
-            Phase::Free | Phase::Bound | Phase::Complete | Phase::Incomplete => None,
+            NamePhase::Intent { expires } => Some(expires),
+            NamePhase::Free | NamePhase::Bound | NamePhase::Complete | NamePhase::Incomplete => {
+                None
+            }
         };
         let replicas = self
             .activities
@@ -133,7 +141,7 @@ impl FileState {
     }
 
     /// Returns the time at which each replica that failed is tried again.
-    pub fn retries(&self) -> BTreeMap<ReplicaId, Timestamp> {
+    pub fn retry_times(&self) -> BTreeMap<ReplicaId, Timestamp> {
         let resting = self
             .activities
             .iter()
@@ -151,11 +159,16 @@ impl FileState {
     /// Returns the time at which the archive tries again by itself; `None` if no replica has bytes for the others.
     fn next_retry(&self) -> Option<Timestamp> {
         self.record.donors().next()?;
-        self.retries().into_values().min()
+        self.retry_times().into_values().min()
     }
 
     /// Returns the effects of `event`, in order. [`Effect::Persist`] is first wherever the record has changed.
-    pub fn apply(&mut self, event: Event, now: Timestamp, limits: &Limits) -> Vec<Effect> {
+    pub fn apply_event(
+        &mut self,
+        event: StoringEvent,
+        now: Timestamp,
+        limits: &StoreLimits,
+    ) -> Vec<Effect> {
         let before = self.record.clone();
         let timer = self.next_deadline();
         let mut transition = Transition {
@@ -163,12 +176,14 @@ impl FileState {
             limits,
             effects: Vec::new(),
         };
-        if self.record.phase != Phase::Free || matches!(event, Event::Asked { .. }) {
+        if self.record.phase != NamePhase::Free || matches!(event, StoringEvent::Asked { .. }) {
             self.react(event, &mut transition);
             self.settle(&mut transition);
         }
         if self.record != before {
-            let expired = before.upload.filter(|_| self.record.phase == Phase::Free);
+            let expired = before
+                .upload
+                .filter(|_| self.record.phase == NamePhase::Free);
             transition.effects.insert(
                 0,
                 expired.map_or(Effect::Persist, |upload| Effect::Expire {
@@ -183,9 +198,9 @@ impl FileState {
         transition.effects
     }
 
-    fn react(&mut self, event: Event, transition: &mut Transition<'_>) {
+    fn react(&mut self, event: StoringEvent, transition: &mut Transition<'_>) {
         match event {
-            Event::Asked {
+            StoringEvent::Asked {
                 requester,
                 upload,
                 claim,
@@ -196,15 +211,17 @@ impl FileState {
                 }
                 self.admit_depositor(requester, upload, claim, transition);
             }
-            Event::Received { requester, content } => {
+            StoringEvent::Received { requester, content } => {
                 self.receive_content(requester, content, transition);
             }
-            Event::SourceGone { requester } => self.drop_depositor(requester, transition),
-            Event::Tick => self.tick(transition),
-            Event::Placed { replica, node } => self.note_placement(&replica, node, transition),
-            Event::Progress { replica } => self.note_progress(&replica, transition),
-            Event::DataUploaded { replica } => self.note_data_uploaded(&replica, transition),
-            Event::Completed {
+            StoringEvent::SourceGone { requester } => self.drop_depositor(requester, transition),
+            StoringEvent::Tick => self.tick_replicas(transition),
+            StoringEvent::Placed { replica, node } => {
+                self.note_placement(&replica, node, transition);
+            }
+            StoringEvent::Progress { replica } => self.note_progress(&replica, transition),
+            StoringEvent::DataUploaded { replica } => self.note_data_uploaded(&replica, transition),
+            StoringEvent::Completed {
                 replica,
                 node,
                 volume,
@@ -223,24 +240,32 @@ impl FileState {
                     transition,
                 );
             }
-            Event::Absent { replica } => self.note_absence(&replica, transition),
-            Event::Silent { replica, reason } => self.note_silence(&replica, reason, transition),
-            Event::Gone { replica } => self.note_loss(&replica, transition),
-            Event::Moved {
+            StoringEvent::Absent { replica } => self.note_absence(&replica, transition),
+            StoringEvent::Silent { replica, reason } => {
+                self.note_silence(&replica, reason, transition);
+            }
+            StoringEvent::Gone { replica } => self.note_loss(&replica, transition),
+            StoringEvent::Moved {
                 replica,
                 node,
                 volume,
             } => self.note_move(&replica, node, volume),
-            Event::Failed { replica, reason } => self.fail(&replica, reason, transition),
-            Event::Wanted {
+            StoringEvent::Failed { replica, reason } => {
+                self.fail_replica(&replica, reason, transition);
+            }
+            StoringEvent::Wanted {
                 replica,
                 kind,
                 required,
                 gone,
             } => self.require_copy(&replica, kind, required, gone, transition),
-            Event::Replacing { replica, why } => self.begin_replacement(&replica, why, transition),
-            Event::Withdrawn { replica, why } => self.withdraw(&replica, why, transition),
-            Event::Restored {
+            StoringEvent::Replacing { replica, why } => {
+                self.begin_replacement(&replica, why, transition);
+            }
+            StoringEvent::Withdrawn { replica, why } => {
+                self.withdraw_file(&replica, why, transition);
+            }
+            StoringEvent::Restored {
                 replica,
                 node,
                 volume,
@@ -255,7 +280,9 @@ impl FileState {
                 };
                 self.restore_copy(&replica, copy, transition);
             }
-            Event::Readmitted { upload, content } => self.readmit(upload, content, transition),
+            StoringEvent::Readmitted { upload, content } => {
+                self.readmit_copy(upload, content, transition);
+            }
         }
     }
 
@@ -272,16 +299,16 @@ impl FileState {
         }
         self.take_source(transition);
         if !self.waiting.is_empty() && !self.awaited().any(ReplicaActivity::is_under_way) {
-            let failures = self
-                .record
-                .open()
-                .filter_map(|(id, replica)| match &replica.state {
-                    ReplicaState::UploadFailed(reason) => Some((id.clone(), reason.clone())),
-                    ReplicaState::UploadStarted
-                    | ReplicaState::DataUploaded
-                    | ReplicaState::UploadCompleted
-                    | ReplicaState::Withdrawn(_) => None,
-                });
+            let failures =
+                self.record
+                    .open_replicas()
+                    .filter_map(|(id, replica)| match &replica.state {
+                        ReplicaState::UploadFailed(reason) => Some((id.clone(), reason.clone())),
+                        ReplicaState::UploadStarted
+                        | ReplicaState::DataUploaded
+                        | ReplicaState::UploadCompleted
+                        | ReplicaState::Withdrawn(_) => None,
+                    });
             let not_enough = ArchiveError::NotEnoughReplicas {
                 name: self.record.name.clone(),
                 failures: failures.collect(),
@@ -294,16 +321,16 @@ impl FileState {
 
     /// Returns the phase that follows from the states of the replicas. A file that was acknowledged once stays so, even
     /// if copies are lost later.
-    fn next_phase(&self) -> Phase {
+    fn next_phase(&self) -> NamePhase {
         let record = &self.record;
-        let was_acknowledged = matches!(record.phase, Phase::Bound | Phase::Complete);
+        let was_acknowledged = matches!(record.phase, NamePhase::Bound | NamePhase::Complete);
         let mut replicas = record.replicas.values();
-        if record.open().next().is_none() {
-            Phase::Complete
+        if record.open_replicas().next().is_none() {
+            NamePhase::Complete
         } else if was_acknowledged || record.is_acknowledged() {
-            Phase::Bound
+            NamePhase::Bound
         } else if replicas.any(|replica| replica.state.is_completed()) {
-            Phase::Incomplete
+            NamePhase::Incomplete
         } else {
             record.phase
         }
@@ -341,7 +368,7 @@ impl FileState {
         {
             return;
         }
-        let is_target = |id: &ReplicaId| match self.activity(id) {
+        let is_target = |id: &ReplicaId| match self.current_activity(id) {
             ReplicaActivity::Idle | ReplicaActivity::Resting(_) => true,
             ReplicaActivity::Probing(_) => unfixed,
             ReplicaActivity::Uploading(_)
@@ -349,7 +376,7 @@ impl FileState {
             | ReplicaActivity::Copying(_) => false,
         };
         let targets = self
-            .open()
+            .open_replicas()
             .into_iter()
             .filter(is_target)
             .collect::<Vec<_>>();
@@ -378,9 +405,9 @@ impl FileState {
                 .replicas
                 .get(&id)
                 .and_then(|replica| replica.node.clone());
-            self.begin(
+            self.begin_activity(
                 &id,
-                ReplicaActivity::Uploading(transition.later(transition.limits.idle)),
+                ReplicaActivity::Uploading(transition.time_after(transition.limits.idle)),
             );
             transition
                 .effects
@@ -390,16 +417,19 @@ impl FileState {
 
     /// Whether any replica will do, because no required replica is open: people may have withdrawn every required copy.
     fn any_will_do(&self) -> bool {
-        !self.record.open().any(|(_, replica)| replica.required)
+        !self
+            .record
+            .open_replicas()
+            .any(|(_, replica)| replica.required)
     }
 
     /// Returns the actions under way with the replicas that an answer waits for.
     fn awaited(&self) -> impl Iterator<Item = ReplicaActivity> {
         let any_will_do = self.any_will_do();
-        let awaited = self.record.open();
+        let awaited = self.record.open_replicas();
         awaited
             .filter(move |(_, replica)| replica.required || any_will_do)
-            .map(|(id, _)| self.activity(id))
+            .map(|(id, _)| self.current_activity(id))
     }
 
     fn answer_all(&mut self, result: &Result<(), ArchiveError>, transition: &mut Transition<'_>) {
@@ -408,42 +438,48 @@ impl FileState {
             self.renew(transition);
         }
         for waiting in self.waiting.drain(..) {
-            transition.answer(waiting.requester, result.clone());
+            transition.answer_requester(waiting.requester, result.clone());
         }
     }
 
     /// Ends the stream of the depositor: replicas that were being sent to wait for the next depositor, or for a donor.
     fn end_source(&mut self, transition: &mut Transition<'_>) {
         self.source = None;
-        for id in self.open() {
-            if matches!(self.activity(&id), ReplicaActivity::Uploading(_)) {
-                self.rest(&id, transition);
+        for id in self.open_replicas() {
+            if matches!(self.current_activity(&id), ReplicaActivity::Uploading(_)) {
+                self.rest_replica(&id, transition);
             }
         }
     }
 
     /// Whether a depositor went away before its content was fixed: no replica can have committed anything.
     fn is_abandoned(&self) -> bool {
-        matches!(self.record.phase, Phase::Intent { .. })
+        matches!(self.record.phase, NamePhase::Intent { .. })
             && self.record.content.is_none()
             && self.waiting.is_empty()
     }
 
     fn renew(&mut self, transition: &mut Transition<'_>) {
-        if matches!(self.record.phase, Phase::Free | Phase::Intent { .. }) {
-            self.record.phase = Phase::Intent {
-                expires: transition.later(transition.limits.intent),
+        if matches!(
+            self.record.phase,
+            NamePhase::Free | NamePhase::Intent { .. }
+        ) {
+            self.record.phase = NamePhase::Intent {
+                expires: transition.time_after(transition.limits.intent),
             };
         }
     }
 
     fn forget(&mut self) {
-        self.record.phase = Phase::Free;
+        self.record.phase = NamePhase::Free;
         self.record.upload = None;
         self.record.content = None;
         for replica in self.record.replicas.values_mut() {
-            *replica =
-                ReplicaRecord::started(replica.kind, replica.required, Timestamp::UNIX_EPOCH);
+            *replica = ReplicaRecord::started_record(
+                replica.kind,
+                replica.required,
+                Timestamp::UNIX_EPOCH,
+            );
         }
         self.activities.clear();
         self.failures.clear();

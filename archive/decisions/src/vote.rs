@@ -34,7 +34,7 @@ pub struct Evidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RootVerdict {
     /// The root is right, on this authority.
-    Right(Root, Authority),
+    Right(Root, RootAuthority),
     /// All reachable copies agree with each other, and not with the recorded root: nothing is done by itself.
     Disputed {
         /// The recorded root.
@@ -43,12 +43,12 @@ pub enum RootVerdict {
         copies: Root,
     },
     /// No authority and no majority: people must decide.
-    Undecided(Doubt),
+    Undecided(RootDoubt),
 }
 
 /// The authority on which a root is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Authority {
+pub enum RootAuthority {
     /// The admin data.
     Admin,
     /// A valid signed admission.
@@ -59,7 +59,7 @@ pub enum Authority {
 
 /// The reason why nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt {
+pub enum RootDoubt {
     /// Valid admissions contradict each other.
     Admissions,
     /// No two replicas agree.
@@ -69,16 +69,18 @@ pub enum Doubt {
 }
 
 /// Decides which root is right.
-pub fn decide(evidence: &Evidence) -> RootVerdict {
+pub fn decide_root(evidence: &Evidence) -> RootVerdict {
     let votes = votes(&evidence.ballots);
     let admission = match evidence.admissions.split_first() {
         Some((first, others)) if others.iter().all(|other| other == first) => Some(*first),
-        Some(_) if evidence.admin.is_none() => return RootVerdict::Undecided(Doubt::Admissions),
+        Some(_) if evidence.admin.is_none() => {
+            return RootVerdict::Undecided(RootDoubt::Admissions);
+        }
         Some(_) | None => None,
     };
-    let admin = evidence.admin.map(|root| (root, Authority::Admin));
+    let admin = evidence.admin.map(|root| (root, RootAuthority::Admin));
     if let Some((recorded, authority)) =
-        admin.or(admission.map(|root| (root, Authority::Admission)))
+        admin.or(admission.map(|root| (root, RootAuthority::Admission)))
     {
         let unanimous = votes.keys().next().filter(|_| votes.len() == 1);
         return match unanimous {
@@ -94,14 +96,14 @@ pub fn decide(evidence: &Evidence) -> RootVerdict {
         .iter()
         .find_map(|(root, count)| root.filter(|_| *count > 1 && 2 * count > all));
     match winner {
-        Some(root) => RootVerdict::Right(root, Authority::Vote),
+        Some(root) => RootVerdict::Right(root, RootAuthority::Vote),
         None if votes
             .iter()
             .any(|(root, count)| root.is_some() && *count > 1) =>
         {
-            RootVerdict::Undecided(Doubt::Tie)
+            RootVerdict::Undecided(RootDoubt::Tie)
         }
-        None => RootVerdict::Undecided(Doubt::TooFew),
+        None => RootVerdict::Undecided(RootDoubt::TooFew),
     }
 }
 
@@ -190,32 +192,36 @@ mod tests {
                 .sum::<usize>()
         };
         let all_say = |byte: u8| !reporting.is_empty() && count(byte) == reporting.len();
-        let verdict = decide(evidence);
+        let verdict = decide_root(evidence);
         let expected = if evidence.admin.is_none() && evidence.admissions == [root(1), root(2)] {
-            RootVerdict::Undecided(Doubt::Admissions)
+            RootVerdict::Undecided(RootDoubt::Admissions)
         } else if evidence.admin.is_some() || !evidence.admissions.is_empty() {
             match (2..=3).find(|byte| all_say(*byte)) {
                 Some(copies) => RootVerdict::Disputed {
                     recorded: root(1),
                     copies: root(copies),
                 },
-                None if evidence.admin.is_some() => RootVerdict::Right(root(1), Authority::Admin),
-                None => RootVerdict::Right(root(1), Authority::Admission),
+                None if evidence.admin.is_some() => {
+                    RootVerdict::Right(root(1), RootAuthority::Admin)
+                }
+                None => RootVerdict::Right(root(1), RootAuthority::Admission),
             }
         } else {
             match (1..=3)
                 .find(|byte| count(*byte) >= 2 && count(*byte) > reporting.len() - count(*byte))
             {
-                Some(byte) => RootVerdict::Right(root(byte), Authority::Vote),
-                None if (1..=3).any(|byte| count(byte) >= 2) => RootVerdict::Undecided(Doubt::Tie),
-                None => RootVerdict::Undecided(Doubt::TooFew),
+                Some(byte) => RootVerdict::Right(root(byte), RootAuthority::Vote),
+                None if (1..=3).any(|byte| count(byte) >= 2) => {
+                    RootVerdict::Undecided(RootDoubt::Tie)
+                }
+                None => RootVerdict::Undecided(RootDoubt::TooFew),
             }
         };
         assert_eq!(verdict, expected, "{said:?} {evidence:?}");
         let mut reversed = evidence.clone();
         reversed.ballots.reverse();
         assert_eq!(
-            decide(&reversed),
+            decide_root(&reversed),
             verdict,
             "the order in which replicas report decides nothing: {said:?}"
         );
@@ -229,6 +235,9 @@ mod tests {
             ballots: repeated,
             ..Evidence::default()
         };
-        assert_eq!(decide(&evidence), RootVerdict::Undecided(Doubt::TooFew));
+        assert_eq!(
+            decide_root(&evidence),
+            RootVerdict::Undecided(RootDoubt::TooFew)
+        );
     }
 }

@@ -21,7 +21,7 @@ impl AppendFile {
     /// Opens `path`, or creates it. Several processes may append at the same time: each writes at the end.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
         Ok(Self {
-            file: call::append(path)?,
+            file: call::open_for_append(path)?,
             path: path.to_owned(),
         })
     }
@@ -34,16 +34,16 @@ impl AppendFile {
     /// Cuts the file to its first `length` bytes, durably, to remove the rest of an append that a crash interrupted. An
     /// empty file stays as it is.
     pub fn cut(&mut self, length: u64) -> Result<(), DiskError> {
-        if length == 0 && call::length(&self.file, &self.path)? == 0 {
+        if length == 0 && call::file_length(&self.file, &self.path)? == 0 {
             return Ok(());
         }
-        call::truncate(&self.file, &self.path, length)?;
+        call::truncate_file(&self.file, &self.path, length)?;
         self.sync()
     }
 
     /// Makes the appended bytes durable.
     pub fn sync(&self) -> Result<(), DiskError> {
-        call::sync(&self.file, &self.path)
+        call::sync_file(&self.file, &self.path)
     }
 }
 

@@ -26,14 +26,14 @@ fn named<T>(
 /// one file is damaged, and nothing is known against the disk.
 fn on_names<T>(names: &[&Path], called: Result<T>) -> Result<T> {
     called.map_err(|error| {
-        let lost = |name: &&Path| look(name).err().filter(|why| !why.is_absent());
+        let lost = |name: &&Path| look_up(name).err().filter(|why| !why.is_absent());
         names.iter().find_map(lost).unwrap_or(error)
     })
 }
 
 #[cfg(feature = "faults")]
 fn fault_point(operation: &'static str, path: &Path) -> io::Result<()> {
-    crate::fault::point(operation, path).map(|_| ())
+    crate::fault::fault_point(operation, path).map(|_| ())
 }
 
 #[cfg(not(feature = "faults"))]
@@ -46,7 +46,7 @@ fn fault_point(_operation: &'static str, _path: &Path) -> io::Result<()> {
 }
 
 /// Creates a file; refuses if the name is taken.
-pub(crate) fn create(path: &Path) -> Result<File> {
+pub(crate) fn create_file(path: &Path) -> Result<File> {
     create_with(path, 0o644)
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn create_with(path: &Path, mode: u32) -> Result<File> {
 }
 
 /// Opens a file for appending, or creates it.
-pub(crate) fn append(path: &Path) -> Result<File> {
+pub(crate) fn open_for_append(path: &Path) -> Result<File> {
     let called = named("open for writing", path, || {
         OpenOptions::new()
             .append(true)
@@ -77,7 +77,7 @@ pub(crate) fn append(path: &Path) -> Result<File> {
 }
 
 /// Opens an unfinished file to continue it.
-pub(crate) fn reopen(path: &Path) -> Result<File> {
+pub(crate) fn open_for_change(path: &Path) -> Result<File> {
     let called = named("open for writing", path, || {
         OpenOptions::new()
             .read(true)
@@ -89,7 +89,7 @@ pub(crate) fn reopen(path: &Path) -> Result<File> {
 }
 
 /// Opens a regular file for reading; never follows a symbolic link, never blocks on a device or pipe.
-pub(crate) fn open(path: &Path) -> Result<File> {
+pub(crate) fn open_for_reading(path: &Path) -> Result<File> {
     named("open", path, || {
         let file = OpenOptions::new()
             .read(true)
@@ -108,7 +108,7 @@ pub(crate) fn open(path: &Path) -> Result<File> {
 
 /// Returns the metadata of a name; a link is not followed. Not a point at which `fault` counts: there are too many
 /// looks.
-pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
+pub(crate) fn look_up(path: &Path) -> Result<std::fs::Metadata> {
     let failed = |error| DiskError::new("lstat", path, error);
     #[cfg(feature = "faults")]
     crate::fault::look_point(path).map_err(failed)?;
@@ -116,12 +116,12 @@ pub(crate) fn look(path: &Path) -> Result<std::fs::Metadata> {
 }
 
 /// Returns the length of an open file. Not a point at which `fault` counts, as [`look`] is not.
-pub(crate) fn length(file: &File, path: &Path) -> Result<u64> {
-    Ok(status(file, path)?.len())
+pub(crate) fn file_length(file: &File, path: &Path) -> Result<u64> {
+    Ok(file_status(file, path)?.len())
 }
 
 /// Returns what the system says of an open file. Not a point at which `fault` counts, as [`look`] is not.
-pub(crate) fn status(file: &File, path: &Path) -> Result<std::fs::Metadata> {
+pub(crate) fn file_status(file: &File, path: &Path) -> Result<std::fs::Metadata> {
     let found = file.metadata();
     found.map_err(|error| DiskError::new("fstat", path, error))
 }
@@ -163,7 +163,7 @@ fn write_with(
     {
         use crate::fault::CallVerdict;
         let half = &bytes[..bytes.len() / 2];
-        match crate::fault::point(operation, path).map_err(failed)? {
+        match crate::fault::fault_point(operation, path).map_err(failed)? {
             CallVerdict::Go => {}
             CallVerdict::GoHalfThenDie => {
                 write(half).map_err(failed)?;
@@ -187,7 +187,7 @@ fn write_with(
 
 /// Reserves room for the file's first `size` bytes without changing its length. Returns `false` if the file system
 /// cannot.
-pub(crate) fn reserve(file: &File, path: &Path, size: u64) -> Result<bool> {
+pub(crate) fn reserve_space(file: &File, path: &Path, size: u64) -> Result<bool> {
     if size == 0 {
         return Ok(true);
     }
@@ -209,12 +209,12 @@ pub(crate) fn reserve(file: &File, path: &Path, size: u64) -> Result<bool> {
 }
 
 /// Cuts the file (and what was reserved past its end) to `size` bytes.
-pub(crate) fn truncate(file: &File, path: &Path, size: u64) -> Result<()> {
+pub(crate) fn truncate_file(file: &File, path: &Path, size: u64) -> Result<()> {
     named("ftruncate", path, || file.set_len(size))
 }
 
 /// Makes the file's bytes and length durable.
-pub(crate) fn sync(file: &File, path: &Path) -> Result<()> {
+pub(crate) fn sync_file(file: &File, path: &Path) -> Result<()> {
     named("fsync", path, || file.sync_all())
 }
 
@@ -239,7 +239,7 @@ fn open_directory(path: &Path) -> io::Result<rustix::fd::OwnedFd> {
 }
 
 /// Gives the file a second name; refuses if that is taken.
-pub(crate) fn link(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn link_file(from: &Path, to: &Path) -> Result<()> {
     named("linkat", to, || {
         Ok(rustix::fs::linkat(CWD, from, CWD, to, AtFlags::empty())?)
     })
@@ -260,7 +260,7 @@ pub(crate) fn move_new(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Exchanges two names: each then names the other's file, and neither is ever absent.
-pub(crate) fn exchange(one: &Path, other: &Path) -> Result<()> {
+pub(crate) fn exchange_files(one: &Path, other: &Path) -> Result<()> {
     let called = named("renameat2 exchange", other, || {
         Ok(rustix::fs::renameat_with(
             CWD,
@@ -282,7 +282,7 @@ pub(crate) fn move_over(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Removes a name.
-pub(crate) fn unlink(path: &Path) -> Result<()> {
+pub(crate) fn unlink_file(path: &Path) -> Result<()> {
     let called = named("unlinkat", path, || Ok(rustix::fs::unlink(path)?));
     on_names(&[path], called)
 }

@@ -12,20 +12,20 @@ use crate::call;
 use crate::error::DiskError;
 
 /// Makes a directory, durably in its parent. An existing directory is accepted.
-pub fn make(path: &Path) -> Result<(), DiskError> {
+pub fn make_directory(path: &Path) -> Result<(), DiskError> {
     make_unsynced(path)?;
     path.parent()
         .filter(|parent| !parent.as_os_str().is_empty())
-        .map_or(Ok(()), sync)
+        .map_or(Ok(()), sync_directory)
 }
 
 /// Makes a new directory, durably; refuses if the name is taken.
 pub fn make_new(path: &Path) -> Result<(), DiskError> {
     call::make_directory(path)?;
-    path.parent().map_or(Ok(()), sync)
+    path.parent().map_or(Ok(()), sync_directory)
 }
 
-/// Makes a directory; the caller makes it durable with [`sync`] on its parent. An existing directory is accepted.
+/// Makes a directory; the caller makes it durable with [`sync_directory`] on its parent. An existing directory is accepted.
 pub fn make_unsynced(path: &Path) -> Result<(), DiskError> {
     match call::make_directory(path) {
         Err(error) if error.is_taken() => Ok(()),
@@ -34,13 +34,13 @@ pub fn make_unsynced(path: &Path) -> Result<(), DiskError> {
 }
 
 /// Makes the names in a directory durable.
-pub fn sync(path: &Path) -> Result<(), DiskError> {
+pub fn sync_directory(path: &Path) -> Result<(), DiskError> {
     call::sync_directory(path)
 }
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct DirectoryEntry {
     /// The name, which may not be UTF-8.
     pub name: OsString,
     /// The kind of the file with this name.
@@ -66,10 +66,10 @@ pub enum EntryKind {
 }
 
 /// Lists every name in a directory, in no order. An entry that cannot be looked at is an error, never left out.
-pub fn list(path: &Path) -> Result<Vec<Entry>, DiskError> {
-    let listed = look(path)?.into_iter();
+pub fn list_directory(path: &Path) -> Result<Vec<DirectoryEntry>, DiskError> {
+    let listed = look_up_names(path)?.into_iter();
     listed
-        .map(|(name, kind)| kind.map(|kind| Entry { name, kind }))
+        .map(|(name, kind)| kind.map(|kind| DirectoryEntry { name, kind }))
         .collect()
 }
 
@@ -78,10 +78,10 @@ pub type LookedUpName = (OsString, Result<EntryKind, DiskError>);
 
 /// Lists every name in a directory with the kind of its file, or with the error of looking at it: one bad inode hides
 /// no other.
-pub fn look(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
+pub fn look_up_names(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
     let mut found = Vec::new();
-    for name in names(path)? {
-        if let Some(kind) = kind(&path.join(&name)).transpose() {
+    for name in list_names(path)? {
+        if let Some(kind) = entry_kind(&path.join(&name)).transpose() {
             found.push((name, kind));
         }
     }
@@ -89,7 +89,7 @@ pub fn look(path: &Path) -> Result<Vec<LookedUpName>, DiskError> {
 }
 
 /// Lists every name in a directory, in no order, without looking at the files.
-pub fn names(path: &Path) -> Result<Vec<OsString>, DiskError> {
+pub fn list_names(path: &Path) -> Result<Vec<OsString>, DiskError> {
     let failed = |error| DiskError::new("getdents", path, error);
     let listed = std::fs::read_dir(path).map_err(failed)?;
     listed
@@ -98,9 +98,9 @@ pub fn names(path: &Path) -> Result<Vec<OsString>, DiskError> {
 }
 
 /// Returns the kind of the file with a name, or `None` if the name is free. A link is not followed.
-pub fn kind(path: &Path) -> Result<Option<EntryKind>, DiskError> {
+pub fn entry_kind(path: &Path) -> Result<Option<EntryKind>, DiskError> {
     use std::os::unix::fs::MetadataExt;
-    let found = match call::look(path) {
+    let found = match call::look_up(path) {
         Err(error) if error.is_absent() => return Ok(None),
         other => other?,
     };
@@ -118,8 +118,8 @@ pub fn kind(path: &Path) -> Result<Option<EntryKind>, DiskError> {
 }
 
 /// Opens a regular file for reading; a symbolic link is refused.
-pub fn open(path: &Path) -> Result<File, DiskError> {
-    call::open(path)
+pub fn open_directory(path: &Path) -> Result<File, DiskError> {
+    call::open_for_reading(path)
 }
 
 /// Moves a name to another, which must be free. Both directories are made durable, once where they are the same.
@@ -134,7 +134,7 @@ pub fn move_new(from: &Path, to: &Path) -> Result<(), DiskError> {
 
 /// Removes a name; an absent one is accepted. The removal is not durable: a crash may bring the name back.
 pub fn remove_name(path: &Path) -> Result<(), DiskError> {
-    match call::unlink(path) {
+    match call::unlink_file(path) {
         Err(error) if error.is_absent() => Ok(()),
         other => other,
     }
@@ -146,5 +146,5 @@ pub fn remove_empty(path: &Path) -> Result<(), DiskError> {
         Err(error) if error.is_absent() => {}
         other => other?,
     }
-    path.parent().map_or(Ok(()), sync)
+    path.parent().map_or(Ok(()), sync_directory)
 }

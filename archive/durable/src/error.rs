@@ -19,7 +19,7 @@ pub struct DiskError {
 
 /// The meaning of a failed call for the disk it was made on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
+pub enum DiskSeverity {
     /// The disk is full: it accepts no more for now, and is otherwise well.
     NoSpace,
     /// The disk fails, or a layer beneath it: nothing more may be written to it until a human has looked.
@@ -72,16 +72,16 @@ impl DiskError {
     /// pages already, so that the next sync would lie (A. Rebello et al., "Can Applications Recover from fsync
     /// Failures?", USENIX ATC 2020). A failed read never does; a directory that cannot be listed does, because its
     /// content is unknown.
-    pub fn severity(&self) -> Severity {
+    pub fn severity(&self) -> DiskSeverity {
         let errno = self.source.raw_os_error().map(Errno::from_raw_os_error);
         match errno {
-            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => Severity::NoSpace,
-            _ if self.operation.starts_with("fsync") => Severity::Disk,
-            _ if READING.contains(&self.operation) => Severity::Request,
+            Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => DiskSeverity::NoSpace,
+            _ if self.operation.starts_with("fsync") => DiskSeverity::Disk,
+            _ if READING.contains(&self.operation) => DiskSeverity::Request,
             Some(
                 Errno::IO | Errno::ROFS | Errno::NODEV | Errno::NXIO | Errno::UCLEAN | Errno::STALE,
-            ) => Severity::Disk,
-            _ => Severity::Request,
+            ) => DiskSeverity::Disk,
+            _ => DiskSeverity::Request,
         }
     }
 }
@@ -96,17 +96,24 @@ mod tests {
     fn failed_sync_blames_disk_but_full_disk_not() {
         let severity =
             |operation, errno: Errno| DiskError::new(operation, Path::new("/x"), errno).severity();
-        assert_eq!(severity("write", Errno::NOSPC), Severity::NoSpace);
-        assert_eq!(severity("fsync", Errno::NOSPC), Severity::NoSpace);
-        assert_eq!(severity("fsync", Errno::INVAL), Severity::Disk);
-        assert_eq!(severity("write", Errno::IO), Severity::Disk);
-        assert_eq!(severity("linkat", Errno::ROFS), Severity::Disk);
-        assert_eq!(severity("linkat", Errno::EXIST), Severity::Request);
-        assert_eq!(severity("open for writing", Errno::ROFS), Severity::Disk);
-        assert_eq!(severity("getdents", Errno::IO), Severity::Disk);
+        assert_eq!(severity("write", Errno::NOSPC), DiskSeverity::NoSpace);
+        assert_eq!(severity("fsync", Errno::NOSPC), DiskSeverity::NoSpace);
+        assert_eq!(severity("fsync", Errno::INVAL), DiskSeverity::Disk);
+        assert_eq!(severity("write", Errno::IO), DiskSeverity::Disk);
+        assert_eq!(severity("linkat", Errno::ROFS), DiskSeverity::Disk);
+        assert_eq!(severity("linkat", Errno::EXIST), DiskSeverity::Request);
+        assert_eq!(
+            severity("open for writing", Errno::ROFS),
+            DiskSeverity::Disk
+        );
+        assert_eq!(severity("getdents", Errno::IO), DiskSeverity::Disk);
         for operation in READING {
             for errno in [Errno::IO, Errno::UCLEAN, Errno::NXIO, Errno::STALE] {
-                assert_eq!(severity(operation, errno), Severity::Request, "{operation}");
+                assert_eq!(
+                    severity(operation, errno),
+                    DiskSeverity::Request,
+                    "{operation}"
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The exchange of a damaged copy for a repaired one that was made beside it.
 //!
 //! The repaired copy comes through a [`Stage`](crate::Stage), so it was hashed while it was written.
-//! [`RepairedCopy::settle`] makes it durable, [`RepairedCopy::prove`] reads it back past the page cache and compares
+//! [`RepairedCopy::settle_repair`] makes it durable, [`RepairedCopy::prove_copy`] reads it back past the page cache and compares
 //! every group with the root, and only a proven copy changes places with the damaged one, in one system call. So after
 //! any crash the final name bears the old bytes or the repaired ones. The files that then lie in `incoming/` are no
 //! longer needed: the caller has put the evidence aside before.
@@ -16,12 +16,12 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use archive_model::{FileContent, Root};
-use archive_proof::{CopyBytes, OutboardState, ReadAt, walk};
+use archive_proof::{CopyBytes, OutboardState, ReadAt, walk_tree};
 
 use crate::call;
 use crate::directory::remove_name;
 use crate::error::DiskError;
-use crate::stage::{Paths, ReceivedFile, Target};
+use crate::stage::{FinalPaths, Paths, ReceivedFile};
 use crate::verify::UncachedFile;
 
 /// A repaired copy that is durable beside the damaged one, and was not read back yet.
@@ -38,9 +38,9 @@ pub struct ProvenCopy(RepairedCopy);
 
 impl RepairedCopy {
     /// Makes a received file durable and read-only, beside its destination.
-    pub fn settle(received: ReceivedFile) -> Result<Self, DiskError> {
+    pub fn settle_repair(received: ReceivedFile) -> Result<Self, DiskError> {
         let size = received.size();
-        let (paths, has_outboard) = received.settle()?;
+        let (paths, has_outboard) = received.settle_file()?;
         Ok(Self {
             paths,
             size,
@@ -55,7 +55,7 @@ impl RepairedCopy {
     ///
     /// Returns `None` if the copy does not have the root, or `progress` stopped; a [`DiskError`] if a system call
     /// fails.
-    pub fn prove(
+    pub fn prove_copy(
         self,
         root: Root,
         progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -74,7 +74,7 @@ impl RepairedCopy {
             root,
             size: self.size,
         };
-        let found = walk(copy, content, progress);
+        let found = walk_tree(copy, content, progress);
         if has_size && found.is_intact() && found.outboard == OutboardState::Good {
             Ok(ProvenCopy(self))
         } else {
@@ -86,13 +86,13 @@ impl RepairedCopy {
 impl ProvenCopy {
     /// Puts the repaired copy in the place of the damaged one and makes that durable; then exchanges the outboard, and
     /// then removes the damaged copy. An error of the first step leaves the damaged copy in its place.
-    pub fn exchange(self, target: &Target) -> Result<(), DiskError> {
+    pub fn exchange_copy(self, target: &FinalPaths) -> Result<(), DiskError> {
         let RepairedCopy {
             paths,
             has_outboard,
             ..
         } = self.0;
-        call::exchange(&paths.data, &target.file)?;
+        call::exchange_files(&paths.data, &target.file)?;
         target.file.parent().map_or(Ok(()), call::sync_directory)?;
         paths.data.parent().map_or(Ok(()), call::sync_directory)?;
         if has_outboard {
@@ -120,7 +120,7 @@ pub fn rebuild_outboard(
     remove_name(beside)?;
     let sink = Sink {
         path: beside,
-        file: call::create(beside)?,
+        file: call::create_file(beside)?,
     };
     let tree = match archive_proof::rebuild_outboard(data, content, sink) {
         Ok(tree) => tree,
@@ -145,7 +145,7 @@ pub fn rebuild_outboard(
         return Ok(true);
     }
     call::seal_mode(&tree.sink.file, beside)?;
-    call::sync(&tree.sink.file, beside)?;
+    call::sync_file(&tree.sink.file, beside)?;
     replace_outboard(beside, target)?;
     Ok(true)
 }

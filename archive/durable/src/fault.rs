@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 /// The fault that happens when the armed call is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The process dies before the call, as by a kill.
     Abort,
     /// Half of a write is done, then the process dies; before any other call it just dies.
@@ -35,7 +35,7 @@ pub struct FaultPlan {
     /// The name of the calls that count; `None` for all.
     pub operation: Option<&'static str>,
     /// The fault at that call.
-    pub fault: Fault,
+    pub fault: InjectedFault,
 }
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ static STATE: Mutex<FaultState> = Mutex::new(FaultState {
 });
 
 /// Starts counting from 0, with or without a plan.
-pub fn arm(plan: Option<FaultPlan>) {
+pub fn arm_fault(plan: Option<FaultPlan>) {
     *STATE.lock() = FaultState { plan, seen: 0 };
 }
 
@@ -94,10 +94,10 @@ pub(crate) fn bad_point(path: &Path, read: Range<u64>) -> io::Result<()> {
 /// Marks a read of `length` bytes, at which faults are counted.
 pub(crate) fn read_point(path: &Path, offset: u64, length: usize) -> io::Result<()> {
     bad_point(path, offset..offset.saturating_add(length as u64))?;
-    point("read", path).map(|_| ())
+    fault_point("read", path).map(|_| ())
 }
 
-/// Returns the number of matching calls since [`arm`].
+/// Returns the number of matching calls since [`arm_fault`].
 pub fn matched_calls() -> u64 {
     STATE.lock().seen
 }
@@ -110,7 +110,7 @@ pub(crate) enum CallVerdict {
     GoFlipped,
 }
 
-pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<CallVerdict> {
+pub(crate) fn fault_point(operation: &'static str, _path: &Path) -> io::Result<CallVerdict> {
     let mut state = STATE.lock();
     let Some(plan) = state.plan.clone() else {
         state.seen += 1;
@@ -123,21 +123,23 @@ pub(crate) fn point(operation: &'static str, _path: &Path) -> io::Result<CallVer
     state.seen += 1;
     let is_write = matches!(operation, "write" | "pwrite");
     match plan.fault {
-        Fault::Torn if now == plan.at && is_write => Ok(CallVerdict::GoHalfThenDie),
-        Fault::TornFromHere(errno) if now == plan.at && is_write => {
+        InjectedFault::Torn if now == plan.at && is_write => Ok(CallVerdict::GoHalfThenDie),
+        InjectedFault::TornFromHere(errno) if now == plan.at && is_write => {
             Ok(CallVerdict::GoHalfThenFail(errno))
         }
-        Fault::Flip if now == plan.at && is_write => Ok(CallVerdict::GoFlipped),
-        Fault::Abort | Fault::Torn if now == plan.at => std::process::abort(),
-        Fault::Fail(errno) if now == plan.at => Err(errno.into()),
-        Fault::FailFromHere(errno) | Fault::TornFromHere(errno) if now >= plan.at => {
+        InjectedFault::Flip if now == plan.at && is_write => Ok(CallVerdict::GoFlipped),
+        InjectedFault::Abort | InjectedFault::Torn if now == plan.at => std::process::abort(),
+        InjectedFault::Fail(errno) if now == plan.at => Err(errno.into()),
+        InjectedFault::FailFromHere(errno) | InjectedFault::TornFromHere(errno)
+            if now >= plan.at =>
+        {
             Err(errno.into())
         }
-        Fault::Abort
-        | Fault::Torn
-        | Fault::Fail(_)
-        | Fault::FailFromHere(_)
-        | Fault::TornFromHere(_)
-        | Fault::Flip => Ok(CallVerdict::Go),
+        InjectedFault::Abort
+        | InjectedFault::Torn
+        | InjectedFault::Fail(_)
+        | InjectedFault::FailFromHere(_)
+        | InjectedFault::TornFromHere(_)
+        | InjectedFault::Flip => Ok(CallVerdict::Go),
     }
 }

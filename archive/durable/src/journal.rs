@@ -43,7 +43,7 @@ const BLOCK: u64 = 1024 * 1024;
 
 /// The groups of a file that a journal replaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replacement {
+pub struct JournaledGroups {
     /// The name of the archived file.
     pub name: FileName,
     /// The admitted size of the file in bytes; the file is cut to it.
@@ -58,7 +58,7 @@ pub struct Replacement {
 struct Header {
     format: String,
     #[serde(flatten)]
-    change: Replacement,
+    change: JournaledGroups,
 }
 
 /// A journal that is being written.
@@ -71,7 +71,7 @@ pub struct JournalWriter {
 
 impl JournalWriter {
     /// Begins a journal; refuses if one exists.
-    pub fn create(path: &Path, change: &Replacement) -> Result<Self, DiskError> {
+    pub fn create(path: &Path, change: &JournaledGroups) -> Result<Self, DiskError> {
         let header = Header {
             format: FORMAT.to_owned(),
             change: change.clone(),
@@ -80,7 +80,7 @@ impl JournalWriter {
             .map_err(|error| DiskError::new("write", path, std::io::Error::other(error)))?;
         let mut writer = Self {
             path: path.to_owned(),
-            file: call::create(path)?,
+            file: call::create_file(path)?,
             hasher: blake3::Hasher::new(),
         };
         writer.append(&(header.len() as u64).to_le_bytes())?;
@@ -98,7 +98,7 @@ impl JournalWriter {
     pub fn finish(mut self) -> Result<Option<Journal>, DiskError> {
         let digest = self.hasher.finalize();
         call::write_all(&mut self.file, &self.path, digest.as_bytes())?;
-        call::sync(&self.file, &self.path)?;
+        call::sync_file(&self.file, &self.path)?;
         self.path.parent().map_or(Ok(()), call::sync_directory)?;
         Journal::open(&self.path)
     }
@@ -109,7 +109,7 @@ impl JournalWriter {
 pub struct Journal {
     path: PathBuf,
     source: UncachedFile,
-    change: Replacement,
+    change: JournaledGroups,
     /// The offset in the journal at which the bytes of the groups begin.
     start: u64,
 }
@@ -167,15 +167,15 @@ impl Journal {
     }
 
     /// Returns the replacement that the journal holds.
-    pub const fn change(&self) -> &Replacement {
+    pub const fn journaled_groups(&self) -> &JournaledGroups {
         &self.change
     }
 
     /// Writes the groups into `file`, cuts it to its size and makes that durable. May be repeated any number of times.
     ///
     /// A file with a second name is refused: a write would go through that name, which is not ours.
-    pub fn apply(&self, file: &Path) -> Result<(), DiskError> {
-        let sealed = call::open(file)?;
+    pub fn apply_to(&self, file: &Path) -> Result<(), DiskError> {
+        let sealed = call::open_for_reading(file)?;
         let found = sealed
             .metadata()
             .map_err(|error| DiskError::new("fstat", file, error))?;
@@ -187,11 +187,11 @@ impl Journal {
             return Err(DiskError::new("open", file, taken));
         }
         call::unseal_mode(&sealed, file)?;
-        let open = call::reopen(file)?;
+        let open = call::open_for_change(file)?;
         self.each_block(|offset, bytes| call::write_all_at(&open, file, offset, bytes))?;
-        call::truncate(&open, file, self.change.size)?;
+        call::truncate_file(&open, file, self.change.size)?;
         call::seal_mode(&open, file)?;
-        call::sync(&open, file)
+        call::sync_file(&open, file)
     }
 
     /// Reads `file` past the page cache and returns whether the groups are in it.

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - a final name never bears bytes that were not synced and read back;
-//! - nothing is replaced, except a small state file by [`replace()`], a [`stamp`] slot by slot, and a damaged copy by
+//! - nothing is replaced, except a small state file by [`replace_file()`], a [`stamp`] slot by slot, and a damaged copy by
 //!   its repaired one ([`exchange`], or [`journal`] where there is no room for two): after a crash it is old or new,
 //!   never absent;
 //! - a system call that fails is reported with its name and path, and is never tried again.
@@ -48,17 +48,18 @@ pub mod verify;
 pub mod volume;
 
 pub use append::AppendFile;
-pub use error::{DiskError, Severity};
+pub use error::{DiskError, DiskSeverity};
 pub use exchange::{ProvenCopy, RepairedCopy};
 pub use hashed::HashedFile;
-pub use journal::{Journal, JournalWriter, Replacement};
+pub use journal::{Journal, JournalWriter, JournaledGroups};
 pub use replace::{
-    SmallFile, read_secret, read_small, read_state, replace, replace_all, replace_secret,
+    SmallFile, read_secret, read_small, read_state, replace_all, replace_file, replace_secret,
 };
 pub use sidecar::{OutboardRecord, Sidecar, SidecarError};
 pub use space::Space;
 pub use stage::{
-    PublishError, ReceivedFile, Reservation, SealedFile, Stage, Survey, Target, VerifiedFile,
+    FinalPaths, PublishError, ReceivedFile, Reservation, SealedFile, Stage, SurveyedFile,
+    VerifiedFile,
 };
 pub use stamp::{StampFile, StampWriter};
 pub use verify::UncachedFile;

@@ -22,11 +22,11 @@ const MAX_STATE: u64 = 64 * 1024 * 1024;
 
 /// Puts `bytes` under `path`, durably. Two simultaneous writers of one path are a mistake of the caller: the second
 /// fails.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
+pub fn replace_file(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o644)
 }
 
-/// Puts `bytes` under `path` as [`replace()`] does, readable by its owner only, for a private key. [`read_secret`]
+/// Puts `bytes` under `path` as [`replace_file()`] does, readable by its owner only, for a private key. [`read_secret`]
 /// reads it.
 pub fn replace_secret(path: &Path, bytes: &[u8]) -> Result<(), DiskError> {
     replace_with(path, bytes, 0o600)
@@ -39,24 +39,24 @@ pub(crate) fn replace_by_way_of(
     path: &Path,
     bytes: &[u8],
 ) -> Result<(), DiskError> {
-    let new = unfinished(&directory.join(path.file_name().unwrap_or_default()));
+    let new = unfinished_path(&directory.join(path.file_name().unwrap_or_default()));
     replace_from(&new, path, bytes, 0o644)
 }
 
 fn replace_with(path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
-    replace_from(&unfinished(path), path, bytes, mode)
+    replace_from(&unfinished_path(path), path, bytes, mode)
 }
 
 fn replace_from(new: &Path, path: &Path, bytes: &[u8], mode: u32) -> Result<(), DiskError> {
     let file = write_unfinished(new, bytes, mode)?;
-    call::sync(&file, new)?;
+    call::sync_file(&file, new)?;
     call::move_over(new, path)?;
     path.parent().map_or(Ok(()), call::sync_directory)
 }
 
 /// Writes a file under its unfinished name, in place of one that a crash left. It is not synced.
 fn write_unfinished(new: &Path, bytes: &[u8], mode: u32) -> Result<File, DiskError> {
-    match call::unlink(new) {
+    match call::unlink_file(new) {
         Err(error) if !error.is_absent() => return Err(error),
         Ok(()) | Err(_) => {}
     }
@@ -90,17 +90,17 @@ impl<'a> SmallFile<'a> {
 /// Replaces several files of a directory, durably. After a crash each of them is old or new, some may be old and others
 /// new.
 ///
-/// The directory is synced once for all of them, where [`replace()`] syncs it for each file.
+/// The directory is synced once for all of them, where [`replace_file()`] syncs it for each file.
 pub fn replace_all(directory: &Path, files: &[SmallFile<'_>]) -> Result<(), DiskError> {
     let mut written = Vec::with_capacity(files.len());
     for file in files {
         let path = directory.join(file.name);
-        let new = unfinished(&path);
+        let new = unfinished_path(&path);
         let mode = if file.is_secret { 0o600 } else { 0o644 };
         written.push((write_unfinished(&new, file.bytes, mode)?, new, path));
     }
     for (file, new, _) in &written {
-        call::sync(file, new)?;
+        call::sync_file(file, new)?;
     }
     for (_, new, path) in &written {
         call::move_over(new, path)?;
@@ -117,7 +117,7 @@ pub fn read_state(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
 /// is refused, as [`check_secret`] says.
 pub fn read_secret(path: &Path) -> Result<Option<Vec<u8>>, DiskError> {
     read_checked(path, MAX_STATE, |file| {
-        let mode = call::status(file, path)?.permissions().mode();
+        let mode = call::file_status(file, path)?.permissions().mode();
         check_secret(path, mode)
             .map_err(|exposed| DiskError::new("open", path, io::Error::other(exposed)))
     })
@@ -134,7 +134,7 @@ fn read_checked(
     most: u64,
     check: impl FnOnce(&File) -> Result<(), DiskError>,
 ) -> Result<Option<Vec<u8>>, DiskError> {
-    let file = match call::open(path) {
+    let file = match call::open_for_reading(path) {
         Err(error) if error.is_absent() => return Ok(None),
         other => other?,
     };
@@ -150,9 +150,9 @@ fn read_checked(
     Ok(Some(bytes))
 }
 
-/// Returns the path where [`replace()`] writes before it replaces, and which a crash may leave. Its name begins with a
+/// Returns the path where [`replace_file()`] writes before it replaces, and which a crash may leave. Its name begins with a
 /// dot, as that of no archive file can.
-pub fn unfinished(path: &Path) -> PathBuf {
+pub fn unfinished_path(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(".new");
@@ -170,11 +170,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.json");
         assert_eq!(read_state(&path).unwrap(), None);
-        replace(&path, b"one").unwrap();
-        std::fs::write(unfinished(&path), b"torn").unwrap();
-        replace(&path, b"two").unwrap();
+        replace_file(&path, b"one").unwrap();
+        std::fs::write(unfinished_path(&path), b"torn").unwrap();
+        replace_file(&path, b"two").unwrap();
         assert_eq!(read_state(&path).unwrap().unwrap(), b"two");
-        assert!(!unfinished(&path).try_exists().unwrap());
+        assert!(!unfinished_path(&path).try_exists().unwrap());
     }
 
     /// Fails if a secret is read that others on the machine can read, or refused because a group can.
@@ -200,7 +200,7 @@ mod tests {
         let open = directory.path().join("open");
         let secret = directory.path().join("key");
         std::fs::write(&open, b"old").unwrap();
-        std::fs::write(unfinished(&secret), b"torn").unwrap();
+        std::fs::write(unfinished_path(&secret), b"torn").unwrap();
         let mut key = SmallFile::new("key", b"secret");
         key.is_secret = true;
         replace_all(directory.path(), &[SmallFile::new("open", b"new"), key]).unwrap();

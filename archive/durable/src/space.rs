@@ -19,7 +19,7 @@ impl Space {
     /// # Errors
     ///
     /// Returns a [`DiskError`] if the file system does not answer.
-    pub fn measure(path: &Path) -> Result<Self, DiskError> {
+    pub fn measure_space(path: &Path) -> Result<Self, DiskError> {
         let found =
             rustix::fs::statvfs(path).map_err(|error| DiskError::new("statvfs", path, error))?;
         Ok(Self {
@@ -29,7 +29,7 @@ impl Space {
     }
 
     /// Returns the bytes that may be used while `reserve` bytes stay free.
-    pub const fn usable(&self, reserve: u64) -> u64 {
+    pub const fn usable_bytes(&self, reserve: u64) -> u64 {
         self.free.saturating_sub(reserve)
     }
 }
@@ -46,12 +46,12 @@ mod tests {
             total: 100,
             free: 30,
         };
-        assert_eq!(space.usable(10), 20);
-        assert_eq!(space.usable(31), 0);
-        let here = Space::measure(Path::new(".")).unwrap();
+        assert_eq!(space.usable_bytes(10), 20);
+        assert_eq!(space.usable_bytes(31), 0);
+        let here = Space::measure_space(Path::new(".")).unwrap();
         assert!(here.free <= here.total && here.total > 0);
         assert!(
-            Space::measure(Path::new("/no/such/place"))
+            Space::measure_space(Path::new("/no/such/place"))
                 .unwrap_err()
                 .is_absent()
         );

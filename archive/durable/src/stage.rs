@@ -25,7 +25,7 @@ mod reservation;
 mod survey;
 
 pub use reservation::Reservation;
-pub use survey::Survey;
+pub use survey::SurveyedFile;
 
 /// The three names of an upload in `incoming/`.
 #[derive(Clone, Debug)]
@@ -58,7 +58,7 @@ impl Stage {
     /// Starts a new upload in the directory `incoming`; refuses an `id` that is taken.
     pub fn create(incoming: &Path, id: &str) -> Result<Self, DiskError> {
         let paths = Paths::new(incoming, id);
-        let file = call::create(&paths.data)?;
+        let file = call::create_file(&paths.data)?;
         Self::with(paths, file, 0)
     }
 
@@ -77,7 +77,7 @@ impl Stage {
         most: impl FnOnce(u64) -> u64,
     ) -> Result<Self, DiskError> {
         let paths = Paths::new(incoming, id);
-        let file = call::open(&paths.data)?;
+        let file = call::open_for_reading(&paths.data)?;
         let failed = |operation, error| DiskError::new(operation, &paths.data, error);
         let found = file.metadata().map_err(|error| failed("fstat", error))?;
         if found.nlink() > 1 {
@@ -98,12 +98,12 @@ impl Stage {
     }
 
     /// Removes the files of an upload, without looking at them. A published file keeps its final name.
-    pub fn forget(incoming: &Path, id: &str) -> Result<(), DiskError> {
+    pub fn forget_stage(incoming: &Path, id: &str) -> Result<(), DiskError> {
         remove_all(&Paths::new(incoming, id))
     }
 
     /// Drops the bytes beyond `length`, cut to whole groups.
-    pub fn keep(self, length: u64) -> Result<Self, DiskError> {
+    pub fn keep_prefix(self, length: u64) -> Result<Self, DiskError> {
         let Self {
             paths, file, tree, ..
         } = self;
@@ -112,15 +112,15 @@ impl Stage {
     }
 
     fn resume_at(paths: Paths, most: u64) -> Result<Self, DiskError> {
-        let file = call::reopen(&paths.data)?;
+        let file = call::open_for_change(&paths.data)?;
         let failed = |operation| {
             let path = paths.data.clone();
             move |error| DiskError::new(operation, &path, error)
         };
         let found = file.metadata().map_err(failed("fstat"))?.len().min(most);
         let length = found - found % GROUP_SIZE;
-        call::truncate(&file, &paths.data, length)?;
-        call::sync(&file, &paths.data)?;
+        call::truncate_file(&file, &paths.data, length)?;
+        call::sync_file(&file, &paths.data)?;
         let mut reader = file.try_clone().map_err(failed("dup"))?;
         let read_failed = failed("read");
         let mut stage = Self::with(paths, file, length)?;
@@ -160,8 +160,8 @@ impl Stage {
 
     /// Reserves room for a file of `size` bytes, so that a full disk is noticed now and not at the last byte. Returns
     /// `false` if the file system cannot reserve: a full disk is then noticed while bytes are written.
-    pub fn reserve(&self, size: u64) -> Result<bool, DiskError> {
-        call::reserve(&self.file, &self.paths.data, size)
+    pub fn reserve_space(&self, size: u64) -> Result<bool, DiskError> {
+        call::reserve_space(&self.file, &self.paths.data, size)
     }
 
     /// Writes the next bytes.
@@ -185,7 +185,7 @@ impl Stage {
 
     /// Makes the bytes written so far durable.
     pub fn sync(&self) -> Result<(), DiskError> {
-        call::sync(&self.file, &self.paths.data)
+        call::sync_file(&self.file, &self.paths.data)
     }
 
     /// Ends the bytes: size and root are known now, and nothing is durable yet.
@@ -244,7 +244,7 @@ impl ReceivedFile {
     }
 
     /// Writes the sidecar beside the file and makes all three durable and read-only.
-    pub fn seal(self, sidecar: &[u8]) -> Result<SealedFile, DiskError> {
+    pub fn seal_file(self, sidecar: &[u8]) -> Result<SealedFile, DiskError> {
         let Self {
             paths,
             file,
@@ -253,16 +253,16 @@ impl ReceivedFile {
             outboard,
         } = self;
         let has_outboard = outboard.file.is_some();
-        let mut sidecar_file = call::create(&paths.sidecar)?;
+        let mut sidecar_file = call::create_file(&paths.sidecar)?;
         call::write_all(&mut sidecar_file, &paths.sidecar, sidecar)?;
         call::seal_mode(&sidecar_file, &paths.sidecar)?;
-        call::truncate(&file, &paths.data, size)?;
+        call::truncate_file(&file, &paths.data, size)?;
         call::seal_mode(&file, &paths.data)?;
-        call::sync(&file, &paths.data)?;
-        call::sync(&sidecar_file, &paths.sidecar)?;
+        call::sync_file(&file, &paths.data)?;
+        call::sync_file(&sidecar_file, &paths.sidecar)?;
         if let Some((outboard, _)) = &outboard.file {
             call::seal_mode(outboard, &paths.outboard)?;
-            call::sync(outboard, &paths.outboard)?;
+            call::sync_file(outboard, &paths.outboard)?;
         }
         Ok(SealedFile {
             paths,
@@ -274,7 +274,7 @@ impl ReceivedFile {
 
     /// Makes file and outboard durable and read-only, without a sidecar: a repaired copy keeps the sidecar of the
     /// damaged one. Returns their paths and whether there is an outboard.
-    pub(crate) fn settle(self) -> Result<(Paths, bool), DiskError> {
+    pub(crate) fn settle_file(self) -> Result<(Paths, bool), DiskError> {
         let Self {
             paths,
             file,
@@ -282,12 +282,12 @@ impl ReceivedFile {
             outboard,
             ..
         } = self;
-        call::truncate(&file, &paths.data, size)?;
+        call::truncate_file(&file, &paths.data, size)?;
         call::seal_mode(&file, &paths.data)?;
-        call::sync(&file, &paths.data)?;
+        call::sync_file(&file, &paths.data)?;
         if let Some((outboard, _)) = &outboard.file {
             call::seal_mode(outboard, &paths.outboard)?;
-            call::sync(outboard, &paths.outboard)?;
+            call::sync_file(outboard, &paths.outboard)?;
         }
         paths.data.parent().map_or(Ok(()), call::sync_directory)?;
         Ok((paths, outboard.file.is_some()))
@@ -314,7 +314,7 @@ impl SealedFile {
     /// # Errors
     ///
     /// Returns `None` if the file is not what was received, and a [`DiskError`] if a system call fails.
-    pub fn verify(self) -> Result<VerifiedFile, Option<DiskError>> {
+    pub fn verify_file(self) -> Result<VerifiedFile, Option<DiskError>> {
         let file = UncachedFile::open(&self.paths.data)?;
         if file.size()? == self.size && file.root()? == self.root {
             Ok(VerifiedFile(self))
@@ -335,7 +335,7 @@ pub struct VerifiedFile(SealedFile);
 
 /// The final names of a file.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct FinalPaths {
     /// The name of the file, in `files/`.
     pub file: PathBuf,
     /// The name of the sidecar, in `meta/`.
@@ -358,7 +358,7 @@ pub enum PublishError {
 impl VerifiedFile {
     /// Links sidecar and outboard, then the file, under their final names. When this returns, the file is stored; if
     /// the process dies before, the final name of the file either bears the whole file, or is absent.
-    pub fn publish(self, target: &Target) -> Result<(), PublishError> {
+    pub fn publish_file(self, target: &FinalPaths) -> Result<(), PublishError> {
         let SealedFile {
             paths,
             has_outboard,
@@ -379,7 +379,7 @@ impl VerifiedFile {
 }
 
 fn link(from: &Path, to: &Path) -> Result<(), PublishError> {
-    call::link(from, to).map_err(|error| {
+    call::link_file(from, to).map_err(|error| {
         if error.is_taken() {
             PublishError::Taken(to.to_owned())
         } else {
@@ -414,7 +414,7 @@ impl OutboardSink {
     fn take(&mut self, bytes: &[u8]) -> Result<(), DiskError> {
         let (mut file, size) = match self.file.take() {
             Some(open) => open,
-            None => (call::create(&self.path)?, 0),
+            None => (call::create_file(&self.path)?, 0),
         };
         call::write_all(&mut file, &self.path, bytes)?;
         self.file = Some((file, size + bytes.len() as u64));

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use crate::call;
 use crate::error::DiskError;
-use crate::replace::{read_state, replace};
+use crate::replace::{read_state, replace_file};
 
 /// The length of a slot: at least what a disk writes at once.
 const SLOT: usize = 4096;
@@ -70,7 +70,7 @@ impl StampWriter {
             return Ok(StampFile::Damaged);
         };
         let stamp = Self {
-            file: call::reopen(path)?,
+            file: call::open_for_change(path)?,
             path: path.to_owned(),
             turn,
         };
@@ -84,9 +84,9 @@ impl StampWriter {
     /// Returns a [`DiskError`] if `bytes` are longer than [`LONGEST`], or a system call fails.
     pub fn begin(path: &Path, bytes: &[u8]) -> Result<Self, DiskError> {
         let both = [slot(0, bytes, path)?, slot(1, bytes, path)?].concat();
-        replace(path, &both)?;
+        replace_file(path, &both)?;
         Ok(Self {
-            file: call::reopen(path)?,
+            file: call::open_for_change(path)?,
             path: path.to_owned(),
             turn: 1,
         })

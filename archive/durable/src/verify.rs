@@ -37,7 +37,7 @@ pub struct UncachedFile {
 impl UncachedFile {
     /// Opens a regular file; a symbolic link is refused.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
-        let file = call::open(path)?;
+        let file = call::open_for_reading(path)?;
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
             .map_err(|error| DiskError::new("fadvise", path, error))?;
         Ok(Self {

@@ -1,7 +1,7 @@
 //! The label of a volume, and every way in which the disk at a path is not the expected volume.
 //!
-//! A label is written once by [`label`], again by [`relabel`] when people move a disk, and its generation goes up by
-//! [`raise`] as the volume changes: an older copy of the disk bears a lower one. A path without the expected label is
+//! A label is written once by [`label_volume`], again by [`relabel_volume`] when people move a disk, and its generation goes up by
+//! [`raise_generation`] as the volume changes: an older copy of the disk bears a lower one. A path without the expected label is
 //! never written to: an empty mount point must not look like mass loss.
 //!
 //! # Errors
@@ -14,7 +14,7 @@ use archive_model::{NodeId, ReplicaId, VolumeId};
 use serde::{Deserialize, Serialize};
 
 use crate::error::DiskError;
-use crate::replace::{read_state, replace, replace_by_way_of};
+use crate::replace::{read_state, replace_by_way_of, replace_file};
 
 /// The file that bears the label.
 pub const LABEL_NAME: &str = "holdfast-volume.json";
@@ -126,7 +126,7 @@ pub enum VolumeProblem {
 }
 
 /// Labels a new volume. A path that has a label already is refused.
-pub fn label(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
+pub fn label_volume(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
     let label = path.join(LABEL_NAME);
     if read_state(&label)?.is_some() {
         let error = std::io::Error::new(
@@ -135,17 +135,21 @@ pub fn label(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
         );
         return Err(DiskError::new("label", &label, error));
     }
-    relabel(path, identity)
+    relabel_volume(path, identity)
 }
 
 /// Writes the label of a volume that people move to another node or path.
-pub fn relabel(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
-    replace(&path.join(LABEL_NAME), &text(path, identity)?)
+pub fn relabel_volume(path: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
+    replace_file(&path.join(LABEL_NAME), &text(path, identity)?)
 }
 
 /// Writes the label of a volume in use with a higher generation. `within` is a directory of the volume: without it,
 /// because the disk was unmounted in this moment, nothing is written.
-pub fn raise(path: &Path, within: &Path, identity: &VolumeIdentity) -> Result<(), DiskError> {
+pub fn raise_generation(
+    path: &Path,
+    within: &Path,
+    identity: &VolumeIdentity,
+) -> Result<(), DiskError> {
     replace_by_way_of(within, &path.join(LABEL_NAME), &text(path, identity)?)
 }
 
@@ -161,7 +165,7 @@ fn text(path: &Path, identity: &VolumeIdentity) -> Result<Vec<u8>, DiskError> {
 }
 
 /// Reads the label at `path`.
-pub fn identify(path: &Path) -> Result<VolumeIdentity, VolumeProblem> {
+pub fn identify_volume(path: &Path) -> Result<VolumeIdentity, VolumeProblem> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(VolumeProblem::Absent);
@@ -196,8 +200,11 @@ fn unread(error: &DiskError) -> VolumeProblem {
 }
 
 /// Reads the label at `path` and compares it with the volume that the node expects there.
-pub fn recognise(path: &Path, expected: &ExpectedVolume) -> Result<VolumeIdentity, VolumeProblem> {
-    let found = identify(path)?;
+pub fn recognise_volume(
+    path: &Path,
+    expected: &ExpectedVolume,
+) -> Result<VolumeIdentity, VolumeProblem> {
+    let found = identify_volume(path)?;
     if found.node != expected.node || found.replica != expected.replica {
         return Err(VolumeProblem::Foreign {
             volume: found.volume,
@@ -243,17 +250,17 @@ mod tests {
     #[test]
     fn labelled_disk_is_recognised_and_labelled_once() {
         let disk = tempfile::tempdir().unwrap();
-        label(disk.path(), &identity("v1", 1)).unwrap();
+        label_volume(disk.path(), &identity("v1", 1)).unwrap();
         assert_eq!(
-            recognise(disk.path(), &expected(None)),
+            recognise_volume(disk.path(), &expected(None)),
             Ok(identity("v1", 1))
         );
         assert_eq!(
-            recognise(disk.path(), &expected(Some(("v1", 1)))),
+            recognise_volume(disk.path(), &expected(Some(("v1", 1)))),
             Ok(identity("v1", 1))
         );
         assert!(
-            label(disk.path(), &identity("v2", 1))
+            label_volume(disk.path(), &identity("v2", 1))
                 .unwrap_err()
                 .is_taken()
         );
@@ -265,13 +272,13 @@ mod tests {
         let disk = tempfile::tempdir().unwrap();
         let path = disk.path();
         let within = disk.path().join("incoming");
-        let error = raise(path, &within, &identity("v1", 2)).unwrap_err();
+        let error = raise_generation(path, &within, &identity("v1", 2)).unwrap_err();
         assert!(error.is_absent(), "{error}");
-        assert_eq!(identify(path), Err(VolumeProblem::Unlabelled));
-        crate::directory::make(&within).unwrap();
-        raise(path, &within, &identity("v1", 2)).unwrap();
-        assert_eq!(identify(path), Ok(identity("v1", 2)));
-        assert_eq!(crate::directory::list(&within).unwrap(), []);
+        assert_eq!(identify_volume(path), Err(VolumeProblem::Unlabelled));
+        crate::directory::make_directory(&within).unwrap();
+        raise_generation(path, &within, &identity("v1", 2)).unwrap();
+        assert_eq!(identify_volume(path), Ok(identity("v1", 2)));
+        assert_eq!(crate::directory::list_directory(&within).unwrap(), []);
     }
 
     /// Fails if an older, foreign or swapped disk, or one with a damaged label, is taken for the expected one.
@@ -281,36 +288,39 @@ mod tests {
         let disk = tempfile::tempdir().unwrap();
         let path = disk.path();
         assert_eq!(
-            recognise(&path.join("none"), &expected(None)),
+            recognise_volume(&path.join("none"), &expected(None)),
             Err(P::Absent)
         );
-        assert_eq!(recognise(path, &expected(None)), Err(P::Unlabelled));
-        label(path, &identity("v1", 2)).unwrap();
+        assert_eq!(recognise_volume(path, &expected(None)), Err(P::Unlabelled));
+        label_volume(path, &identity("v1", 2)).unwrap();
         assert_eq!(
-            recognise(&path.join(LABEL_NAME), &expected(None)),
+            recognise_volume(&path.join(LABEL_NAME), &expected(None)),
             Err(P::Absent)
         );
         assert!(matches!(
-            recognise(path, &expected(Some(("v0", 1)))),
+            recognise_volume(path, &expected(Some(("v0", 1)))),
             Err(P::Swapped { .. })
         ));
         assert_eq!(
-            recognise(path, &expected(Some(("v1", 3)))),
+            recognise_volume(path, &expected(Some(("v1", 3)))),
             Err(P::OlderGeneration { found: 2, seen: 3 })
         );
         let other = ExpectedVolume {
             node: NodeId::new("n2").unwrap(),
             ..expected(None)
         };
-        assert!(matches!(recognise(path, &other), Err(P::Foreign { .. })));
+        assert!(matches!(
+            recognise_volume(path, &other),
+            Err(P::Foreign { .. })
+        ));
         for (text, is_format) in [
             ("", false),
             ("{", false),
             ("{}", false),
             (r#"{"format":"holdfast-volume/9"}"#, true),
         ] {
-            replace(&path.join(LABEL_NAME), text.as_bytes()).unwrap();
-            let problem = recognise(path, &expected(None)).unwrap_err();
+            replace_file(&path.join(LABEL_NAME), text.as_bytes()).unwrap();
+            let problem = recognise_volume(path, &expected(None)).unwrap_err();
             assert_eq!(
                 matches!(problem, P::UnknownFormat(_)),
                 is_format,

@@ -12,10 +12,10 @@
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use archive_durable::fault::{self, Fault, FaultPlan};
+use archive_durable::fault::{self, FaultPlan, InjectedFault};
 use archive_durable::{
-    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage, Target,
-    directory, exchange,
+    DiskError, DiskSeverity, FinalPaths, Journal, JournalWriter, JournaledGroups, RepairedCopy,
+    Stage, directory, exchange,
 };
 use archive_model::{FileContent, FileName, Groups, Root};
 use parking_lot::Mutex;
@@ -43,7 +43,7 @@ fn damaged() -> Vec<u8> {
 }
 
 fn groups() -> Groups {
-    Groups::touching([16_384..32_768, 81_920..81_921])
+    Groups::groups_touching([16_384..32_768, 81_920..81_921])
 }
 
 fn root() -> Root {
@@ -52,7 +52,7 @@ fn root() -> Root {
 
 struct TestVolume {
     directory: tempfile::TempDir,
-    target: Target,
+    target: FinalPaths,
 }
 
 impl TestVolume {
@@ -62,7 +62,7 @@ impl TestVolume {
             std::fs::create_dir(directory.path().join(name)).expect("a directory");
         }
         let at = |path: &str| directory.path().join(path);
-        let target = Target {
+        let target = FinalPaths {
             file: at("files/f"),
             sidecar: at("meta/f.json"),
             outboard: at("meta/f.bao"),
@@ -84,20 +84,20 @@ impl TestVolume {
 
     fn exchange(&self) -> Result<(), DiskError> {
         let mut stage = Stage::create(&self.path("incoming"), "f.mend")?;
-        stage.reserve(SIZE as u64)?;
+        stage.reserve_space(SIZE as u64)?;
         stage.write_all(&good())?;
         let received = stage.finish()?;
         assert_eq!(received.root(), root());
-        let proven =
-            RepairedCopy::settle(received)?.prove(root(), &mut |_| ControlFlow::Continue(()));
+        let proven = RepairedCopy::settle_repair(received)?
+            .prove_copy(root(), &mut |_| ControlFlow::Continue(()));
         match proven {
-            Ok(proven) => proven.exchange(&self.target),
+            Ok(proven) => proven.exchange_copy(&self.target),
             Err(error) => Err(error.unwrap_or_else(unproven)),
         }
     }
 
     fn in_place(&self) -> Result<(), DiskError> {
-        let change = Replacement {
+        let change = JournaledGroups {
             name: FileName::new("f").expect("a name"),
             size: SIZE as u64,
             root: root(),
@@ -110,7 +110,7 @@ impl TestVolume {
             writer.append(&good()[range])?;
         }
         let journal = writer.finish()?.ok_or_else(unproven)?;
-        journal.apply(&self.target.file)?;
+        journal.apply_to(&self.target.file)?;
         if !journal.is_in(&self.target.file)? {
             return Err(unproven());
         }
@@ -129,7 +129,7 @@ fn at_every_call(
 ) {
     let _one = ONE_AT_A_TIME.lock();
     let place = TestVolume::new();
-    fault::arm(None);
+    fault::arm_fault(None);
     repair(&place).expect("nothing fails");
     let calls = fault::matched_calls();
     assert!(calls > 10, "{calls} calls");
@@ -138,17 +138,17 @@ fn at_every_call(
     let mut was_good = false;
     for at in 0..calls {
         for fault in [
-            Fault::FailFromHere(Errno::IO),
-            Fault::TornFromHere(Errno::IO),
+            InjectedFault::FailFromHere(Errno::IO),
+            InjectedFault::TornFromHere(Errno::IO),
         ] {
             let place = TestVolume::new();
-            fault::arm(Some(FaultPlan {
+            fault::arm_fault(Some(FaultPlan {
                 at,
                 operation: None,
                 fault,
             }));
             let result = repair(&place);
-            fault::arm(None);
+            fault::arm_fault(None);
             let what = format!("{fault:?} at call {at} of {calls}: {result:?}");
             assert!(result.is_err(), "{what}");
             was_old |= place.content() == damaged();
@@ -190,9 +190,9 @@ fn journal_recovers_a_crashed_repair_in_place() {
         match journal {
             None => assert!(content == damaged() || content == good(), "{what}"),
             Some(journal) => {
-                assert_eq!(journal.change().groups, groups());
+                assert_eq!(journal.journaled_groups().groups, groups());
                 for _twice in 0..2 {
-                    journal.apply(&place.target.file).expect("nothing fails");
+                    journal.apply_to(&place.target.file).expect("nothing fails");
                     assert!(journal.is_in(&place.target.file).expect("read"), "{what}");
                 }
                 assert_eq!(place.content(), good(), "{what}");
@@ -206,23 +206,23 @@ fn journal_recovers_a_crashed_repair_in_place() {
 #[test]
 fn a_journal_counts_only_whole() {
     let _one = ONE_AT_A_TIME.lock();
-    fault::arm(None);
+    fault::arm_fault(None);
     let place = TestVolume::new();
     let path = place.path("incoming/f.journal");
-    let change = Replacement {
+    let change = JournaledGroups {
         name: FileName::new("f").expect("a name"),
         size: 30_000,
         root: root(),
-        groups: Groups::touching(std::iter::once(16_384..16_385)),
+        groups: Groups::groups_touching(std::iter::once(16_384..16_385)),
     };
     let mut writer = JournalWriter::create(&path, &change).expect("created");
     writer.append(&good()[16_384..30_000]).expect("written");
     let journal = writer.finish().expect("written").expect("whole");
-    assert_eq!(journal.change(), &change);
+    assert_eq!(journal.journaled_groups(), &change);
     std::fs::hard_link(&place.target.file, place.path("files/second")).expect("a link");
     assert!(
         journal
-            .apply(&place.target.file)
+            .apply_to(&place.target.file)
             .expect_err("two names")
             .is_taken(),
         "never through a second name"
@@ -269,7 +269,7 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
     );
     std::fs::remove_file(&place.target.file).expect("removed");
     std::fs::write(&place.target.file, good()).expect("written");
-    fault::arm(None);
+    fault::arm_fault(None);
     assert!(rebuild(&place).expect("rebuilt"));
     let calls = fault::matched_calls();
     let outboard = std::fs::read(&place.target.outboard).expect("read");
@@ -277,13 +277,13 @@ fn an_outboard_is_rebuilt_from_good_data_only() {
     for at in 0..calls {
         std::fs::remove_file(&place.target.outboard).expect("removed");
         std::fs::write(&place.target.outboard, "rotten").expect("written");
-        fault::arm(Some(FaultPlan {
+        fault::arm_fault(Some(FaultPlan {
             at,
             operation: None,
-            fault: Fault::TornFromHere(Errno::NOSPC),
+            fault: InjectedFault::TornFromHere(Errno::NOSPC),
         }));
         let failed = rebuild(&place);
-        fault::arm(None);
+        fault::arm_fault(None);
         let found = std::fs::read(&place.target.outboard).expect("old or new, never neither");
         assert!(found == b"rotten" || found == outboard, "{at}: {failed:?}");
     }
@@ -308,19 +308,19 @@ fn bad_inode_of_a_name_blames_no_disk() {
             Vec::new()
         };
         fault::make_lost(lost);
-        fault::arm(Some(FaultPlan {
+        fault::arm_fault(Some(FaultPlan {
             at: 0,
             operation: None,
-            fault: Fault::FailFromHere(Errno::IO),
+            fault: InjectedFault::FailFromHere(Errno::IO),
         }));
         let to = place.path("incoming/to");
         let errors = [
             directory::remove_name(&bad).expect_err("it fails"),
             directory::move_new(&bad, &to).expect_err("it fails"),
         ];
-        fault::arm(None);
+        fault::arm_fault(None);
         for error in errors {
-            let is_of_the_disk = error.severity() == Severity::Disk;
+            let is_of_the_disk = error.severity() == DiskSeverity::Disk;
             assert_eq!(is_of_the_disk, !is_lost, "{error}");
         }
     }
@@ -337,13 +337,13 @@ fn bytes_flipped_before_writing_never_bear_a_name() {
         }
         let received = stage.finish().expect("nothing fails");
         assert_eq!(received.root(), root(), "what was received is right");
-        let sealed = received.seal(b"{}").expect("nothing fails");
-        let verified = match sealed.verify() {
+        let sealed = received.seal_file(b"{}").expect("nothing fails");
+        let verified = match sealed.verify_file() {
             Ok(verified) => verified,
             Err(None) => return false,
             Err(Some(error)) => panic!("{error}"),
         };
-        verified.publish(&place.target).expect("published");
+        verified.publish_file(&place.target).expect("published");
         true
     };
     let mut refused = 0;
@@ -352,14 +352,14 @@ fn bytes_flipped_before_writing_never_bear_a_name() {
         for old in [&place.target.file, &place.target.outboard] {
             std::fs::remove_file(old).expect("removed");
         }
-        fault::arm(Some(FaultPlan {
+        fault::arm_fault(Some(FaultPlan {
             at,
             operation: Some("write"),
-            fault: Fault::Flip,
+            fault: InjectedFault::Flip,
         }));
         let is_stored = store(&place);
         let has_flipped = fault::matched_calls() > at;
-        fault::arm(None);
+        fault::arm_fault(None);
         if is_stored {
             // The flipped bit is in the outboard or sidecar, and not in the file.
             assert_eq!(place.content(), good(), "write {at}");

@@ -7,8 +7,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use archive_formats::digest::{Algorithm, digest};
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::digest::{Algorithm, digest_bytes};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 
 const DATE: &str = "2026-11-21T19:14:09Z";
 
@@ -30,8 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("say how many pages, and where they go".into());
     };
     let file = BufWriter::new(File::create_new(path)?);
-    let mut writer = Writer::gzip(file, 6);
-    let info = Builder::new(Kind::Warcinfo, "urn:uuid:0", DATE);
+    let mut writer = WarcWriter::gzip_writer(file, 6);
+    let info = Builder::new(WarcType::Warcinfo, "urn:uuid:0", DATE);
     put(
         &mut writer,
         &info.content_type("application/warc-fields"),
@@ -47,17 +47,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn put<W: Write>(
-    writer: &mut Writer<W>,
+    writer: &mut WarcWriter<W>,
     record: &Builder,
     mut block: &[u8],
 ) -> Result<(), Box<dyn std::error::Error>> {
     let length = u64::try_from(block.len())?;
-    writer.write(&record.head(length)?, length, &mut block)?;
+    writer.write_record(&record.render_head(length)?, length, &mut block)?;
     Ok(())
 }
 
 fn exchange<W: Write>(
-    writer: &mut Writer<W>,
+    writer: &mut WarcWriter<W>,
     dice: &mut Dice,
     number: u64,
 ) -> Result<(), Box<dyn std::error::Error>> {
@@ -88,23 +88,23 @@ fn exchange<W: Write>(
     )
     .into_bytes();
     block.extend_from_slice(&body);
-    let response = Builder::new(Kind::Response, &id("1"), DATE)
+    let response = Builder::new(WarcType::Response, &id("1"), DATE)
         .target_uri(&url)
         .content_type("application/http; msgtype=response")
-        .field("WARC-IP-Address", "192.0.2.1")
-        .field(
+        .with_field("WARC-IP-Address", "192.0.2.1")
+        .with_field(
             "WARC-Payload-Digest",
-            &digest(Algorithm::Sha1, &body).to_string(),
+            &digest_bytes(Algorithm::Sha1, &body).to_string(),
         )
-        .field(
+        .with_field(
             "WARC-Block-Digest",
-            &digest(Algorithm::Sha1, &block).to_string(),
+            &digest_bytes(Algorithm::Sha1, &block).to_string(),
         );
     put(writer, &response, &block)?;
     let asked = format!(
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Mozilla/5.0 (compatible; pages)\r\nAccept: */*\r\n\r\n"
     );
-    let request = Builder::new(Kind::Request, &id("2"), DATE)
+    let request = Builder::new(WarcType::Request, &id("2"), DATE)
         .target_uri(&url)
         .content_type("application/http; msgtype=request")
         .concurrent_to(&id("1"));
@@ -113,7 +113,7 @@ fn exchange<W: Write>(
         "via: http://{host}/\r\nhopsFromSeed: L\r\nfetchTimeMs: {}\r\n",
         dice.roll(900)
     );
-    let metadata = Builder::new(Kind::Metadata, &id("3"), DATE)
+    let metadata = Builder::new(WarcType::Metadata, &id("3"), DATE)
         .target_uri(&url)
         .content_type("application/warc-fields")
         .concurrent_to(&id("1"));

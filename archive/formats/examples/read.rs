@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use archive_formats::warc::{Reader, validate};
+use archive_formats::warc::{WarcReader, validate_record};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -21,21 +21,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut kinds = BTreeMap::new();
         let mut records = 0_u64;
         let mut bytes = 0_u64;
-        let mut reader = Reader::new(File::open(&file)?);
+        let mut reader = WarcReader::new(File::open(&file)?);
         let mut defects = Vec::new();
         while let Some(record) = reader.next_record()? {
             let kind = record.kind();
             *kinds.entry(kind.name()).or_insert(0_u64) += 1;
             let uri = if has("--list") {
-                record.header().uri("WARC-Target-URI").map(String::from)
+                record
+                    .header()
+                    .read_uri("WARC-Target-URI")
+                    .map(String::from)
             } else {
                 None
             };
             let header = has("--check").then(|| record.header().clone());
             let version = record.version();
-            let end = record.end()?;
+            let end = record.read_end()?;
             if let Some(header) = header {
-                for violation in validate(kind, version, &header, &end) {
+                for violation in validate_record(kind, version, &header, &end) {
                     writeln!(
                         out,
                         "  offset {}: {}: {:?}: {}: {}",
@@ -48,7 +51,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 }
             }
             records += 1;
-            bytes += end.uncompressed();
+            bytes += end.uncompressed_length();
             if has("--list") {
                 let length = end.length.map_or("-".into(), |length| length.to_string());
                 let uri = uri.unwrap_or_default();

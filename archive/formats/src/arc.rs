@@ -3,7 +3,7 @@
 //! Owns the line before each record and the view of it as a WARC header. Fields are taken from the right, because URLs
 //! in old files have spaces in them. Does not write ARC.
 
-use crate::warc::header::number;
+use crate::warc::header::read_number;
 
 /// The longest line that is read.
 pub(crate) const LONGEST_LINE: usize = 16 * 1024;
@@ -82,9 +82,9 @@ impl ArcLine {
             return None;
         };
         let join = |from: usize, to: usize| words.get(from..to).unwrap_or_default().join(&b' ');
-        let length = number(word(last));
+        let length = read_number(word(last));
         let after = last - date;
-        let (content_type, two) = if after >= 7 && number(word(last - 2)).is_some() {
+        let (content_type, two) = if after >= 7 && read_number(word(last - 2)).is_some() {
             let two = Two {
                 result_code: word(last - 5).to_vec(),
                 checksum: word(last - 4).to_vec(),
@@ -110,7 +110,7 @@ impl ArcLine {
     fn odd(words: &[&[u8]]) -> Self {
         let mut rest = words.iter();
         let url = rest.next().copied().unwrap_or_default().to_vec();
-        let length = rest.next_back().and_then(|word| number(word));
+        let length = rest.next_back().and_then(|word| read_number(word));
         let find = |test: fn(&[u8]) -> bool| {
             let found = words.iter().skip(1).find(|word| test(word));
             found.map(|word| word.to_vec()).unwrap_or_default()
@@ -136,7 +136,7 @@ impl ArcLine {
     }
 
     /// Returns the line as the header of a WARC record.
-    pub(crate) fn view(&self) -> Vec<u8> {
+    pub(crate) fn view_as_warc(&self) -> Vec<u8> {
         let mut view = b"ARC\r\n".to_vec();
         let mut field = |name: &str, value: &[u8]| {
             if !value.is_empty() {
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn seen_as_a_header() {
         let line = ArcLine::parse(b"http://a/ 1.2.3.4 20080430204825 text/html 12").unwrap();
-        let view = String::from_utf8(line.view()).unwrap();
+        let view = String::from_utf8(line.view_as_warc()).unwrap();
         assert!(
             view.contains("WARC-Date: 2008-04-30T20:48:25Z\r\n"),
             "{view}"

@@ -16,11 +16,11 @@ mod sort;
 mod writer;
 
 pub use exchange::Exchanges;
-pub use extract::{ExtractedCapture, extract, extract_with_digest};
-pub use legend::{Field, InvalidLegend, Legend};
-pub use reader::{BadLine, ReadError, Reader};
+pub use extract::{ExtractedCapture, extract_capture, extract_with_digest};
+pub use legend::{CdxField, InvalidLegend, Legend};
+pub use reader::{BadLine, CdxReader, ReadLineError};
 pub use sort::{SortError, Sorter};
-pub use writer::Writer;
+pub use writer::CdxWriter;
 
 use thiserror::Error;
 
@@ -104,9 +104,9 @@ impl Capture {
 /// use archive_formats::cdx::Format;
 ///
 /// let line = "dk,a)/ 20260102030405 {\"url\": \"http://a.dk/\", \"status\": \"200\"}";
-/// let capture = Format::sniff(line)?.read(line)?;
+/// let capture = Format::sniff_line(line)?.read_line(line)?;
 /// assert_eq!((capture.key.as_str(), capture.status), ("dk,a)/", Some(200)));
-/// assert!(Format::cdx11().write(&capture).starts_with("dk,a)/ 20260102030405 http://a.dk/ "));
+/// assert!(Format::cdx11().write_line(&capture).starts_with("dk,a)/ 20260102030405 http://a.dk/ "));
 /// # Ok::<(), archive_formats::cdx::InvalidLine>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,18 +152,18 @@ impl Format {
     /// # Errors
     ///
     /// Fails if the line does not have this form.
-    pub fn read(&self, line: &str) -> Result<Capture, InvalidLine> {
+    pub fn read_line(&self, line: &str) -> Result<Capture, InvalidLine> {
         match self {
-            Self::Cdxj => json::read(line),
-            Self::Cdx(legend) => legend.read(line),
+            Self::Cdxj => json::read_json_line(line),
+            Self::Cdx(legend) => legend.read_line(line),
         }
     }
 
     /// Writes one line, without its line end.
-    pub fn write(&self, capture: &Capture) -> String {
+    pub fn write_line(&self, capture: &Capture) -> String {
         match self {
-            Self::Cdxj => json::write(capture),
-            Self::Cdx(legend) => legend.write(capture),
+            Self::Cdxj => json::write_json_line(capture),
+            Self::Cdx(legend) => legend.write_line(capture),
         }
     }
 
@@ -172,7 +172,7 @@ impl Format {
     /// # Errors
     ///
     /// Fails if the line has no known form, or is a header that cannot be read.
-    pub fn sniff(line: &str) -> Result<Self, InvalidLine> {
+    pub fn sniff_line(line: &str) -> Result<Self, InvalidLine> {
         if let Some(legend) = Legend::of_header(line) {
             return Ok(Self::Cdx(legend.map_err(InvalidLine::Legend)?));
         }

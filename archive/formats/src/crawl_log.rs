@@ -126,7 +126,12 @@ impl fmt::Display for CrawlLogLine {
             .size
             .map_or_else(|| "-".to_owned(), |size| size.to_string());
         write!(f, "{:.3} {:>5} {size:>10} ", self.time, self.status)?;
-        write!(f, "{} {} ", escaped(&self.uri), escaped(&self.hops))?;
+        write!(
+            f,
+            "{} {} ",
+            escape_blanks(&self.uri),
+            escape_blanks(&self.hops)
+        )?;
         write!(f, "{} ", field(self.via.as_deref(), "-"))?;
         write!(
             f,
@@ -151,13 +156,13 @@ impl fmt::Display for CrawlLogLine {
 /// Returns a field as it is written; `absent` if there is no value, or an empty one.
 fn field(value: Option<&str>, absent: &str) -> String {
     match value {
-        Some(value) if !value.is_empty() => escaped(value),
+        Some(value) if !value.is_empty() => escape_blanks(value),
         _ => absent.to_owned(),
     }
 }
 
 /// Escapes blanks and control characters as `%XX` of their UTF-8, so that a value is one field of one line.
-pub fn escaped(value: &str) -> String {
+pub fn escape_blanks(value: &str) -> String {
     let separates = |letter: char| letter.is_whitespace() || letter.is_control();
     if !value.contains(separates) {
         return value.to_owned();

@@ -130,7 +130,7 @@ impl WarcDate {
     /// # Errors
     ///
     /// Fails if the text is not a date in one of the forms that are read.
-    pub fn read(text: &str, reading: DateReading) -> Result<Self, InvalidDate> {
+    pub fn read_date(text: &str, reading: DateReading) -> Result<Self, InvalidDate> {
         let trimmed = match reading {
             DateReading::Strict => text,
             DateReading::Lenient => text.trim(),
@@ -146,7 +146,7 @@ impl WarcDate {
                 14 => Precision::Second,
                 _ => Precision::Fraction(3),
             };
-            (stamp.civil(), precision)
+            (stamp.civil_time(), precision)
         } else {
             w3cdtf(trimmed.as_bytes(), reading)?
         };
@@ -178,7 +178,7 @@ impl WarcDate {
             }
         };
         // The text reads back, except for years that W3CDTF cannot express: those keep their time.
-        match Self::read(&text, DateReading::Strict) {
+        match Self::read_date(&text, DateReading::Strict) {
             Ok(date) => date,
             Err(_) => Self {
                 text: text.into(),
@@ -215,7 +215,7 @@ impl FromStr for WarcDate {
     type Err = InvalidDate;
 
     fn from_str(text: &str) -> Result<Self, InvalidDate> {
-        Self::read(text, DateReading::Strict)
+        Self::read_date(text, DateReading::Strict)
     }
 }
 

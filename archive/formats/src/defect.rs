@@ -192,45 +192,45 @@ pub enum Action {
 /// The reaction to each class of defects.
 ///
 /// ```
-/// use archive_formats::defect::{Action, Class, Policy};
-/// use archive_formats::warc::{Options, Reader};
+/// use archive_formats::defect::{Action, Class, DefectPolicy};
+/// use archive_formats::warc::{ReaderOptions, Reader};
 ///
-/// let policy = Policy::lenient().with(Class::Cut, Action::Refuse);
-/// let options = Options { policy, ..Options::default() };
+/// let policy = DefectPolicy::lenient_policy().with_action(Class::Cut, Action::Refuse);
+/// let options = ReaderOptions { policy, ..ReaderOptions::default() };
 /// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhel";
 /// let mut reader = Reader::with_options(&file[..], options);
 /// let refused = reader.next_record().and_then(|record| record.map(|record| record.end()).transpose());
 /// assert!(refused.is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct DefectPolicy {
     actions: [Action; Class::COUNT],
 }
 
-impl Policy {
+impl DefectPolicy {
     /// Returns the policy that reports defects and refuses nothing; padding, bare line feeds and unknown types, which
     /// harm nobody, are ignored.
-    pub fn lenient() -> Self {
+    pub fn lenient_policy() -> Self {
         [Class::UnknownType, Class::LineEnding, Class::Padding]
             .into_iter()
-            .fold(Self::all(Action::Report), |policy, class| {
-                policy.with(class, Action::Ignore)
+            .fold(Self::one_action(Action::Report), |policy, class| {
+                policy.with_action(class, Action::Ignore)
             })
     }
 
     /// Returns the policy that refuses everything that a standard forbids. Padding and shared members, which a standard
     /// allows and nobody should write, are reported; unknown types are ignored.
-    pub fn strict() -> Self {
+    pub fn strict_policy() -> Self {
         [Class::Shared, Class::Padding]
             .into_iter()
-            .fold(Self::all(Action::Refuse), |policy, class| {
-                policy.with(class, Action::Report)
+            .fold(Self::one_action(Action::Refuse), |policy, class| {
+                policy.with_action(class, Action::Report)
             })
-            .with(Class::UnknownType, Action::Ignore)
+            .with_action(Class::UnknownType, Action::Ignore)
     }
 
     /// Returns the policy with the same action for each class.
-    pub fn all(action: Action) -> Self {
+    pub fn one_action(action: Action) -> Self {
         Self {
             actions: [action; Class::COUNT],
         }
@@ -238,7 +238,7 @@ impl Policy {
 
     /// Sets the action for one class.
     #[must_use]
-    pub fn with(mut self, class: Class, action: Action) -> Self {
+    pub fn with_action(mut self, class: Class, action: Action) -> Self {
         if let Some(slot) = self.actions.get_mut(class as usize) {
             *slot = action;
         }
@@ -246,7 +246,7 @@ impl Policy {
     }
 
     /// Returns the reaction to this class.
-    pub fn action(&self, class: Class) -> Action {
+    pub fn action_for(&self, class: Class) -> Action {
         self.actions
             .get(class as usize)
             .copied()
@@ -254,9 +254,9 @@ impl Policy {
     }
 }
 
-impl Default for Policy {
+impl Default for DefectPolicy {
     fn default() -> Self {
-        Self::lenient()
+        Self::lenient_policy()
     }
 }
 
@@ -272,10 +272,11 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), Class::ALL.len());
         for class in Class::ALL {
-            let policy = Policy::all(Action::Report).with(class, Action::Refuse);
+            let policy =
+                DefectPolicy::one_action(Action::Report).with_action(class, Action::Refuse);
             for other in Class::ALL {
                 assert_eq!(
-                    policy.action(other) == Action::Refuse,
+                    policy.action_for(other) == Action::Refuse,
                     class == other,
                     "{class} {other}"
                 );

@@ -27,7 +27,7 @@ pub enum InvalidDigest {
     #[error("no value after the algorithm")]
     NoValue,
     /// The value is neither hex, Base32 nor Base64 of as many bytes as the algorithm has.
-    #[error("the value is not the hex, Base32 or Base64 of a {} digest ({} bytes)", .0.label(), .0.bytes())]
+    #[error("the value is not the hex, Base32 or Base64 of a {} digest ({} bytes)", .0.label(), .0.byte_length())]
     Value(Algorithm),
 }
 
@@ -68,7 +68,7 @@ impl Algorithm {
     }
 
     /// Returns the number of bytes of a digest.
-    pub const fn bytes(self) -> usize {
+    pub const fn byte_length(self) -> usize {
         match self {
             Self::Sha1 => 20,
             Self::Sha256 | Self::Blake3 => 32,
@@ -107,12 +107,12 @@ impl Algorithm {
 #[derive(Clone, Debug)]
 pub struct Digest {
     text: Box<str>,
-    value: Option<Value>,
+    value: Option<DigestValue>,
 }
 
 /// The value of a digest: an algorithm, and the bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Value {
+pub struct DigestValue {
     algorithm: Algorithm,
     bytes: Box<[u8]>,
 }
@@ -123,11 +123,11 @@ impl Digest {
     /// # Errors
     ///
     /// Fails if the text is not a value of this algorithm.
-    pub fn unlabelled(text: &str, algorithm: Algorithm) -> Result<Self, InvalidDigest> {
+    pub fn parse_unlabelled(text: &str, algorithm: Algorithm) -> Result<Self, InvalidDigest> {
         let bytes = decode(algorithm, text).ok_or(InvalidDigest::Value(algorithm))?;
         Ok(Self {
             text: text.into(),
-            value: Some(Value { algorithm, bytes }),
+            value: Some(DigestValue { algorithm, bytes }),
         })
     }
 
@@ -142,13 +142,13 @@ impl Digest {
     }
 
     /// Returns the value; `None` if the algorithm is unknown, and the digest therefore cannot be checked.
-    pub fn value(&self) -> Option<&Value> {
+    pub fn value(&self) -> Option<&DigestValue> {
         self.value.as_ref()
     }
 
     /// Returns the algorithm, if it is known.
     pub fn algorithm(&self) -> Option<Algorithm> {
-        self.value.as_ref().map(Value::algorithm)
+        self.value.as_ref().map(DigestValue::algorithm)
     }
 }
 
@@ -167,7 +167,7 @@ impl FromStr for Digest {
         }
         let value = match Algorithm::from_label(label) {
             None => None,
-            Some(algorithm) => Some(Value {
+            Some(algorithm) => Some(DigestValue {
                 algorithm,
                 bytes: decode(algorithm, value).ok_or(InvalidDigest::Value(algorithm))?,
             }),
@@ -198,8 +198,8 @@ impl PartialEq for Digest {
 
 impl Eq for Digest {}
 
-impl From<Value> for Digest {
-    fn from(value: Value) -> Self {
+impl From<DigestValue> for Digest {
+    fn from(value: DigestValue) -> Self {
         Self {
             text: value.to_string().into(),
             value: Some(value),
@@ -207,10 +207,10 @@ impl From<Value> for Digest {
     }
 }
 
-impl Value {
+impl DigestValue {
     /// Makes a digest from its bytes; `None` if they are not as many as the algorithm has.
     pub fn new(algorithm: Algorithm, bytes: &[u8]) -> Option<Self> {
-        (bytes.len() == algorithm.bytes()).then(|| Self {
+        (bytes.len() == algorithm.byte_length()).then(|| Self {
             algorithm,
             bytes: bytes.into(),
         })
@@ -227,29 +227,29 @@ impl Value {
     }
 
     /// Returns the digest without label: Base32 in capitals for SHA-1, small hex for all others.
-    pub fn unlabelled(&self) -> String {
+    pub fn unlabelled_text(&self) -> String {
         match self.algorithm {
             Algorithm::Sha1 => BASE32.encode(&self.bytes),
             Algorithm::Sha256 | Algorithm::Sha512 | Algorithm::Md5 | Algorithm::Blake3 => {
-                self.hex()
+                self.hex_text()
             }
         }
     }
 
     /// Returns the digest in small hex digits.
-    pub fn hex(&self) -> String {
+    pub fn hex_text(&self) -> String {
         HEXLOWER.encode(&self.bytes)
     }
 }
 
 /// Writes the field's usual spelling: `sha1:` with Base32 in capitals, all others in small hex.
-impl fmt::Display for Value {
+impl fmt::Display for DigestValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.algorithm.label(), self.unlabelled())
+        write!(f, "{}:{}", self.algorithm.label(), self.unlabelled_text())
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for DigestValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Value({self})")
     }
@@ -261,7 +261,7 @@ impl fmt::Debug for Value {
 /// The lengths of the three differ for each algorithm here, so that no text can be read in two ways. Hex digits of
 /// another length are a hex digest that was cut, not another spelling: no digest consists of hex digits by chance.
 fn decode(algorithm: Algorithm, text: &str) -> Option<Box<[u8]>> {
-    let bytes = algorithm.bytes();
+    let bytes = algorithm.byte_length();
     let bare = text.trim_end_matches('=').as_bytes();
     let decoded = if bare.len() == bytes * 2 {
         HEXLOWER_PERMISSIVE.decode(bare).ok()
@@ -339,8 +339,8 @@ impl Hashers {
     }
 
     /// Returns the digests, in the order of [`Algorithm::ALL`].
-    pub fn finish(self) -> Vec<Value> {
-        let value = |algorithm, bytes: &[u8]| Value {
+    pub fn finish(self) -> Vec<DigestValue> {
+        let value = |algorithm, bytes: &[u8]| DigestValue {
             algorithm,
             bytes: bytes.into(),
         };
@@ -377,7 +377,7 @@ impl fmt::Debug for Hashers {
 }
 
 /// Returns the digest of `bytes`.
-pub fn digest(algorithm: Algorithm, bytes: &[u8]) -> Value {
+pub fn digest_bytes(algorithm: Algorithm, bytes: &[u8]) -> DigestValue {
     let bytes: Box<[u8]> = match algorithm {
         Algorithm::Sha1 => Sha1::digest(bytes).as_slice().into(),
         Algorithm::Sha256 => Sha256::digest(bytes).as_slice().into(),
@@ -385,7 +385,7 @@ pub fn digest(algorithm: Algorithm, bytes: &[u8]) -> Value {
         Algorithm::Md5 => Md5::digest(bytes).as_slice().into(),
         Algorithm::Blake3 => blake3::hash(bytes).as_bytes().as_slice().into(),
     };
-    Value { algorithm, bytes }
+    DigestValue { algorithm, bytes }
 }
 
 #[cfg(test)]

@@ -40,7 +40,7 @@ pub(crate) struct HeadCursor {
 }
 
 /// Reads the header of a member. A header beyond [`LONGEST_HEADER`] bytes is refused, whether it comes at once or not.
-pub(crate) fn head(bytes: &[u8]) -> Head {
+pub(crate) fn read_gzip_head(bytes: &[u8]) -> Head {
     resume_head(bytes, &mut HeadCursor::default())
 }
 
@@ -128,14 +128,14 @@ impl Gunzip {
     }
 
     /// Begins a member, behind its header.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin_member(&mut self) {
         self.inflate.reset(false);
         self.crc.reset();
         self.trailer = None;
     }
 
     /// Decompresses from `input` into `output`.
-    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
+    pub(crate) fn inflate_step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
         if self.trailer.is_some() {
             return self.end(input, 0, 0);
         }
@@ -246,7 +246,7 @@ mod tests {
             (with(HAS_CRC, b"1"), Head::Partial),
             (with(HAS_NAME, &b"a".repeat(LONGEST_HEADER)), Head::No),
         ] {
-            assert_eq!(head(&bytes), expected, "{bytes:?}");
+            assert_eq!(read_gzip_head(&bytes), expected, "{bytes:?}");
         }
     }
 
@@ -264,7 +264,11 @@ mod tests {
                 for length in (0..=header.len()).step_by(step) {
                     let bytes = &header[..length];
                     let shown = resume_head(bytes, &mut cursor);
-                    assert_eq!(shown, head(bytes), "{flags:x}: {length} by {step}");
+                    assert_eq!(
+                        shown,
+                        read_gzip_head(bytes),
+                        "{flags:x}: {length} by {step}"
+                    );
                     if let Head::Complete(_) = shown {
                         break;
                     }
@@ -281,10 +285,10 @@ mod tests {
             [&fixed[..], &b"a".repeat(length - 11), b"\0data"].concat()
         };
         let longest = Head::Complete(LONGEST_HEADER);
-        assert_eq!(head(&named(LONGEST_HEADER)), longest);
-        assert_eq!(head(&named(LONGEST_HEADER + 1)), Head::No);
+        assert_eq!(read_gzip_head(&named(LONGEST_HEADER)), longest);
+        assert_eq!(read_gzip_head(&named(LONGEST_HEADER + 1)), Head::No);
         let mut summed = named(LONGEST_HEADER - 1);
         summed[3] |= HAS_CRC;
-        assert_eq!(head(&summed), Head::No);
+        assert_eq!(read_gzip_head(&summed), Head::No);
     }
 }

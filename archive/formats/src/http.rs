@@ -18,8 +18,8 @@ mod zstd;
 
 pub use body::Body;
 pub use chunked::ChunkedReader;
-pub use coding::{Coding, Limits};
-pub use framer::{Ending, ResponseFramer, ResponsePart};
+pub use coding::{Coding, DecodeLimits};
+pub use framer::{ResponseEnding, ResponseFramer, ResponsePart};
 pub use head::{Head, HeadError, HeadNote, HeaderField, Start};
 pub use media::MediaType;
 pub use notes::Note;
@@ -30,7 +30,7 @@ use std::io;
 
 use thiserror::Error;
 
-/// The reason why a body ends early. Travels within an [`io::Error`]; [`BodyError::within`] finds it there.
+/// The reason why a body ends early. Travels within an [`io::Error`]; [`BodyError::find_within`] finds it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum BodyError {
     /// The bytes end within a chunk, or before the last one.
@@ -73,7 +73,7 @@ pub enum BodyError {
 
 impl BodyError {
     /// Returns the body error within an error, unless the input itself failed.
-    pub fn within(error: &io::Error) -> Option<Self> {
+    pub fn find_within(error: &io::Error) -> Option<Self> {
         error.get_ref()?.downcast_ref::<Self>().copied()
     }
 }

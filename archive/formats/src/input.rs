@@ -51,7 +51,7 @@ impl<R: Read> Input<R> {
     }
 
     /// Drops the buffer: the next byte of the source is at `position` of the file.
-    pub(crate) fn restart(&mut self, position: u64) {
+    pub(crate) fn restart_at(&mut self, position: u64) {
         (self.start, self.end) = (0, 0);
         self.base = position;
     }
@@ -61,14 +61,14 @@ impl<R: Read> Input<R> {
     }
 
     /// Goes back to a position, or as near as the kept bytes allow.
-    pub(crate) fn rewind(&mut self, position: u64) {
+    pub(crate) fn rewind_to(&mut self, position: u64) {
         let start = usize::try_from(position.saturating_sub(self.base)).unwrap_or(usize::MAX);
         self.start = start.min(self.start);
     }
 
     /// Reads more bytes; returns `false` at the end of the file. The buffer grows when nothing was consumed: the caller
     /// bounds it.
-    pub(crate) fn more(&mut self) -> io::Result<bool> {
+    pub(crate) fn read_more(&mut self) -> io::Result<bool> {
         if self.end == self.buffer.len() {
             let from = self.start.saturating_sub(LOOK_BACK);
             self.buffer.copy_within(from..self.end, 0);
@@ -96,9 +96,9 @@ impl<R: Read> Input<R> {
     }
 
     /// Reads until `count` bytes are in the buffer; returns `false` if the file has fewer.
-    pub(crate) fn want(&mut self, count: usize) -> io::Result<bool> {
+    pub(crate) fn want_bytes(&mut self, count: usize) -> io::Result<bool> {
         while self.end - self.start < count {
-            if !self.more()? {
+            if !self.read_more()? {
                 return Ok(false);
             }
         }
@@ -107,7 +107,7 @@ impl<R: Read> Input<R> {
 
     /// Reads until `count` bytes are in the buffer, if the file has them and they can be read. An error is returned
     /// again by the read that needs these bytes.
-    pub(crate) fn peek(&mut self, count: usize) {
-        let _is_there = self.want(count).unwrap_or(false);
+    pub(crate) fn peek_bytes(&mut self, count: usize) {
+        let _is_there = self.want_bytes(count).unwrap_or(false);
     }
 }

@@ -43,7 +43,7 @@ pub struct PostUrl {
 }
 
 /// Writes a method and a body into a URL. Returns `None` for GET, whose URL is the key as it is.
-pub fn append(
+pub fn append_post_query(
     url: &str,
     method: &str,
     content_type: Option<&[u8]>,
@@ -85,7 +85,7 @@ pub fn append(
 }
 
 fn query(content_type: &[u8], body: &[u8]) -> String {
-    let kind = MediaType::read(content_type)
+    let kind = MediaType::read_media(content_type)
         .map(|m| m.essence)
         .unwrap_or_default();
     if kind.starts_with("application/x-www-form-urlencoded") {
@@ -95,8 +95,8 @@ fn query(content_type: &[u8], body: &[u8]) -> String {
         };
     }
     if kind.starts_with("multipart/") {
-        return match MediaType::parameter(content_type, "boundary")
-            .and_then(|b| multipart::fields(&b, body))
+        return match MediaType::read_parameter(content_type, "boundary")
+            .and_then(|b| multipart::multipart_fields(&b, body))
         {
             Some(fields) => encode(
                 fields
@@ -107,10 +107,10 @@ fn query(content_type: &[u8], body: &[u8]) -> String {
         };
     }
     if kind.starts_with("application/json") {
-        return flatten::query(body).unwrap_or_default();
+        return flatten::flatten_json(body).unwrap_or_default();
     }
     if kind.starts_with("text/plain")
-        && let Some(query) = flatten::query(body)
+        && let Some(query) = flatten::flatten_json(body)
     {
         return query;
     }

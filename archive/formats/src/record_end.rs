@@ -10,7 +10,7 @@ mod member;
 
 use crate::arc::{self, has_usual_scheme};
 use crate::gzip;
-use crate::warc::header::{Header, may_begin, number};
+use crate::warc::header::{Header, may_begin, read_number};
 
 use member::Member;
 
@@ -303,8 +303,11 @@ fn header_length(bytes: &[u8], before: usize) -> Option<usize> {
 fn warc_length(header: &[u8]) -> Result<u64, NoRecord> {
     let header = Header::parse(header);
     let mut found = None;
-    for field in header.fields().filter(|field| field.is("Content-Length")) {
-        let length = number(field.raw).ok_or_else(|| {
+    for field in header
+        .fields()
+        .filter(|field| field.is_named("Content-Length"))
+    {
+        let length = read_number(field.raw).ok_or_else(|| {
             let what = format!("its Content-Length is {}", excerpt(field.raw));
             broken(RecordKind::Warc, what)
         })?;
@@ -324,12 +327,12 @@ fn arc_length(line: &[u8]) -> Option<u64> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let fields: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
     let (last, others) = fields.split_last()?;
-    let is_time = |field: &&[u8]| field.len() == 14 && number(field).is_some();
+    let is_time = |field: &&[u8]| field.len() == 14 && read_number(field).is_some();
     let has_time = others.iter().skip(2).any(is_time);
     if others.len() < 4 || !has_usual_scheme(line) || !has_time {
         return None;
     }
-    number(last)
+    read_number(last)
 }
 
 /// Returns the first bytes, fit for a terminal.

@@ -121,11 +121,11 @@ impl<R: Read> Stream<R> {
 
     /// Finds out how the file is compressed: not at all, if its first bytes do not tell. Returns `false` for a file
     /// without a byte.
-    pub(crate) fn open(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
+    pub(crate) fn open_member(&mut self, starts: &dyn Fn(&[u8]) -> bool) -> io::Result<bool> {
         if !matches!(self.state, StreamState::Unknown) {
             return Ok(true);
         }
-        self.input.want(8)?;
+        self.input.want_bytes(8)?;
         self.state = StreamState::Between;
         self.member.offset = self.input.position();
         let bytes = self.input.bytes();
@@ -133,9 +133,9 @@ impl<R: Read> Stream<R> {
             self.state = StreamState::Done;
             return Ok(false);
         }
-        if gzip::head(bytes) != gzip::Head::No {
+        if gzip::read_gzip_head(bytes) != gzip::Head::No {
             self.codec = Codec::Gzip(Box::new(Gunzip::new()));
-        } else if zst::head(bytes) != zst::Head::No {
+        } else if zst::read_zst_head(bytes) != zst::Head::No {
             if matches!(self.codec, Codec::Plain) {
                 self.codec = Codec::Zstd(Box::new(Unzstd::new()?));
             }
@@ -227,12 +227,12 @@ impl<R: Read> Stream<R> {
     }
 
     /// Decompresses until bytes are in the buffer; returns `false` at the end of the member, however it ended.
-    pub(crate) fn fill(&mut self) -> io::Result<bool> {
-        Ok(!self.bytes().is_empty() || self.more()?)
+    pub(crate) fn fill_buffer(&mut self) -> io::Result<bool> {
+        Ok(!self.bytes().is_empty() || self.read_more()?)
     }
 
     /// Decompresses more bytes; returns `false` if the member has no more.
-    pub(crate) fn more(&mut self) -> io::Result<bool> {
+    pub(crate) fn read_more(&mut self) -> io::Result<bool> {
         let before = self.bytes().len();
         while self.bytes().len() == before {
             if !matches!(self.state, StreamState::Inside) {
@@ -245,7 +245,7 @@ impl<R: Read> Stream<R> {
 
     fn step(&mut self) -> io::Result<()> {
         if matches!(self.codec, Codec::Plain) {
-            if !self.input.more()? {
+            if !self.input.read_more()? {
                 self.state = StreamState::Ended;
                 self.member.end = self.input.position() + self.input.bytes().len() as u64;
             }
@@ -258,7 +258,7 @@ impl<R: Read> Stream<R> {
         self.end += step.produced;
         match step.then {
             Then::Continue => {
-                if step.consumed + step.produced == 0 && !self.input.more()? {
+                if step.consumed + step.produced == 0 && !self.input.read_more()? {
                     self.break_off(Class::Cut, "the file ends within compressed data".into());
                 }
             }
@@ -337,22 +337,22 @@ impl<R: Read> Stream<R> {
             if !all {
                 break;
             }
-            if !self.input.more()? {
+            if !self.input.read_more()? {
                 return Ok(Next::End);
             }
         }
         self.enter();
         loop {
-            match gzip::head(self.input.bytes()) {
+            match gzip::read_gzip_head(self.input.bytes()) {
                 gzip::Head::Complete(length) => {
                     self.input.consume(length);
                     if let Codec::Gzip(gunzip) = &mut self.codec {
-                        gunzip.begin();
+                        gunzip.begin_member();
                     }
                     return Ok(Next::Member);
                 }
                 gzip::Head::Partial => {
-                    if !self.input.more()? {
+                    if !self.input.read_more()? {
                         self.break_off(
                             Class::Cut,
                             "the file ends within the header of a gzip member".into(),
@@ -376,7 +376,7 @@ fn advance(codec: &mut Codec, input: &[u8], output: &mut [u8]) -> Step {
             produced: 0,
             then: Then::End,
         },
-        Codec::Gzip(gunzip) => gunzip.step(input, output),
-        Codec::Zstd(unzstd) => unzstd.step(input, output),
+        Codec::Gzip(gunzip) => gunzip.inflate_step(input, output),
+        Codec::Zstd(unzstd) => unzstd.inflate_step(input, output),
     }
 }

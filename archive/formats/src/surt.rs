@@ -52,7 +52,7 @@ impl UrlKey {
     /// Makes the key of a URL, given as text or as the raw bytes of a record.
     pub fn parse(url: impl AsRef<[u8]>) -> Self {
         let url = url.as_ref();
-        Self(plain::key(url).unwrap_or_else(|| key(url)))
+        Self(plain::plain_key(url).unwrap_or_else(|| key(url)))
     }
 
     /// Takes a key that stands in an index already.
@@ -105,7 +105,7 @@ fn key(raw: &[u8]) -> String {
         .get(..8)
         .is_some_and(|start| start.eq_ignore_ascii_case(b"filedesc"))
     {
-        return escape::escape(&clean);
+        return escape::escape_bytes(&clean);
     }
     let bare = match clean.iter().position(|b| *b == b'#') {
         Some(at) => clean.get(..at).unwrap_or_default(),
@@ -188,28 +188,28 @@ fn with_host(scheme: &str, rest: &[u8]) -> String {
         .unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
     let (path, query) = split_query(rest);
-    let host = authority::canonical(scheme, authority);
-    let path = path::canonical(path);
+    let host = authority::canonical_authority(scheme, authority);
+    let path = path::canonical_path(path);
     let mut key = if host.is_empty() {
         format!("{scheme}:")
     } else {
         format!("{host})")
     };
     key.push_str(&path);
-    query::append(&mut key, query);
+    query::append_query(&mut key, query);
     key
 }
 
 fn opaque(scheme: &str, rest: &[u8]) -> String {
     let (path, query) = split_query(rest);
-    let path = escape::canonical(path);
+    let path = escape::canonical_escapes(path);
     let mut key = format!("{scheme}:");
     key.push_str(if path == "/" {
         &path
     } else {
         path.strip_suffix('/').unwrap_or(&path)
     });
-    query::append(&mut key, query);
+    query::append_query(&mut key, query);
     key
 }
 

@@ -12,10 +12,10 @@ pub mod validate;
 pub mod writer;
 
 pub use crate::stream::Compression;
-pub use build::{BuildError, Builder};
+pub use build::{Builder, HeaderBuildError};
 pub use header::Header;
-pub use reader::{Dictionary, KnownFormat, Options, ReadError, Reader, Record};
-pub use record::{Kind, RecordSummary, Trailer, Version};
-pub use segments::{Fault, JoinedBlocks, SegmentError, Segments};
-pub use validate::{Rule, Severity, Validator, Violation, validate};
-pub use writer::{RecordPlace, WriteError, Writer};
+pub use reader::{Dictionary, KnownFormat, ReadRecordError, ReaderOptions, Record, WarcReader};
+pub use record::{RecordSummary, Trailer, Version, WarcType};
+pub use segments::{JoinedBlocks, SegmentError, SegmentFault, Segments};
+pub use validate::{Rule, RuleSeverity, Validator, Violation, validate_record};
+pub use writer::{RecordPlace, WarcWriter, WriteError};

@@ -40,7 +40,7 @@ pub(crate) enum Head {
 }
 
 /// Reads the header of a frame.
-pub(crate) fn head(bytes: &[u8]) -> Head {
+pub(crate) fn read_zst_head(bytes: &[u8]) -> Head {
     let Some(&[a, b, c, d]) = bytes.get(..4) else {
         let known = bytes.len();
         let skippable = [0x2a, 0x4d, 0x18];
@@ -138,7 +138,7 @@ impl Unzstd {
     }
 
     /// Begins a frame, whose header is not consumed.
-    pub(crate) fn begin(&mut self, wanted: u32) -> Result<(), (Class, String)> {
+    pub(crate) fn begin_frame(&mut self, wanted: u32) -> Result<(), (Class, String)> {
         if wanted != 0 && self.dictionary != Some(wanted) {
             let words = match self.dictionary {
                 Some(number) => {
@@ -157,7 +157,7 @@ impl Unzstd {
     }
 
     /// Decompresses from `input` into `output`.
-    pub(crate) fn step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
+    pub(crate) fn inflate_step(&mut self, input: &[u8], output: &mut [u8]) -> Step {
         let mut from = InBuffer::around(input);
         let mut to = OutBuffer::around(output);
         match self.context.decompress_stream(&mut to, &mut from) {
@@ -195,7 +195,7 @@ fn unpack(mut content: &[u8]) -> Result<Vec<u8>, String> {
             }
             dictionary.resize((length * 2).clamp(4096, LARGEST_DICTIONARY), 0);
         }
-        let step = unzstd.step(content, dictionary.get_mut(length..).unwrap_or_default());
+        let step = unzstd.inflate_step(content, dictionary.get_mut(length..).unwrap_or_default());
         content = content.get(step.consumed..).unwrap_or_default();
         length += step.produced;
         match step.then {
@@ -243,7 +243,7 @@ mod tests {
                 },
             ),
         ] {
-            assert_eq!(head(&bytes), expected, "{bytes:?}");
+            assert_eq!(read_zst_head(&bytes), expected, "{bytes:?}");
         }
     }
 }

@@ -231,7 +231,7 @@ fn file_of_beginnings_is_read_in_linear_time() {
         let file = piece.repeat(1_000_000 / piece.len());
         let started = std::time::Instant::now();
         let mut found = 0_u64;
-        let mut reader = archive_formats::warc::Reader::new(file.as_slice());
+        let mut reader = archive_formats::warc::WarcReader::new(file.as_slice());
         while reader.next_record().unwrap().is_some() {
             found += 1;
         }

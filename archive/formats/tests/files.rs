@@ -2,8 +2,10 @@
 
 use std::io::Read;
 
-use archive_formats::defect::{Action, Class, Defect, Policy};
-use archive_formats::warc::{Builder, Kind, Options, Reader, RecordSummary, Writer};
+use archive_formats::defect::{Action, Class, Defect, DefectPolicy};
+use archive_formats::warc::{
+    Builder, ReaderOptions, RecordSummary, WarcReader, WarcType, WarcWriter,
+};
 use tools_testing::Random;
 
 pub(crate) const DATE: &str = "2026-11-21T19:14:09.123456Z";
@@ -11,7 +13,7 @@ pub(crate) const DATE: &str = "2026-11-21T19:14:09.123456Z";
 /// A record that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReadRecord {
-    pub(crate) kind: Kind,
+    pub(crate) kind: WarcType,
     pub(crate) id: String,
     pub(crate) header: Vec<u8>,
     pub(crate) block: Vec<u8>,
@@ -19,18 +21,21 @@ pub(crate) struct ReadRecord {
 }
 
 /// All records of a file, and the defects behind the last.
-pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<ReadRecord>, Vec<Defect>) {
-    let options = Options {
+pub(crate) fn read_all(source: impl Read, policy: DefectPolicy) -> (Vec<ReadRecord>, Vec<Defect>) {
+    let options = ReaderOptions {
         policy,
-        ..Options::default()
+        ..ReaderOptions::default()
     };
-    let mut reader = Reader::with_options(source, options);
+    let mut reader = WarcReader::with_options(source, options);
     let mut seen = Vec::new();
     while let Some(mut record) = reader.next_record().unwrap() {
         let mut block = Vec::new();
         record.read_to_end(&mut block).unwrap();
         let header = record.header().raw().to_vec();
-        let id = record.header().uri("WARC-Record-ID").unwrap_or_default();
+        let id = record
+            .header()
+            .read_uri("WARC-Record-ID")
+            .unwrap_or_default();
         let id = id.into_owned();
         let kind = record.kind();
         seen.push(ReadRecord {
@@ -38,7 +43,7 @@ pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<ReadRecord>, V
             id,
             header,
             block,
-            end: record.end().unwrap(),
+            end: record.read_end().unwrap(),
         });
     }
     assert!(reader.next_record().unwrap().is_none());
@@ -47,7 +52,7 @@ pub(crate) fn read_all(source: impl Read, policy: Policy) -> (Vec<ReadRecord>, V
 
 /// Records, and the classes of all defects.
 pub(crate) fn read(source: &[u8]) -> (Vec<ReadRecord>, Vec<Class>) {
-    let (seen, rest) = read_all(source, Policy::all(Action::Report));
+    let (seen, rest) = read_all(source, DefectPolicy::one_action(Action::Report));
     let classes = seen
         .iter()
         .flat_map(|seen| &seen.end.defects)
@@ -68,29 +73,29 @@ pub(crate) fn crawl() -> Vec<(Vec<u8>, Vec<u8>)> {
     let of = |kind, number: u32| Builder::new(kind, &format!("urn:uuid:{number}"), DATE);
     let records = [
         (
-            of(Kind::Warcinfo, 1).content_type("application/warc-fields"),
+            of(WarcType::Warcinfo, 1).content_type("application/warc-fields"),
             b"software: x\r\n".to_vec(),
         ),
         (
-            of(Kind::Response, 2)
+            of(WarcType::Response, 2)
                 .target_uri(uri)
                 .content_type("application/http; msgtype=response"),
             http.to_vec(),
         ),
         (
-            of(Kind::Request, 3)
+            of(WarcType::Request, 3)
                 .target_uri(uri)
                 .concurrent_to("urn:uuid:2"),
             b"GET / HTTP/1.1\r\n\r\n".to_vec(),
         ),
         (
-            of(Kind::Metadata, 4)
+            of(WarcType::Metadata, 4)
                 .concurrent_to("urn:uuid:2")
                 .concurrent_to("urn:uuid:3"),
             b"via: x\r\n".to_vec(),
         ),
         (
-            of(Kind::Resource, 5)
+            of(WarcType::Resource, 5)
                 .target_uri("dns:example.org")
                 .content_type("text/dns"),
             noise,
@@ -108,7 +113,7 @@ pub(crate) fn crawl() -> Vec<(Vec<u8>, Vec<u8>)> {
             Vec::new(),
         ),
         (
-            of(Kind::Conversion, 8)
+            of(WarcType::Conversion, 8)
                 .target_uri(uri)
                 .refers_to("urn:uuid:2"),
             vec![b'\n'; 70_000],
@@ -116,25 +121,25 @@ pub(crate) fn crawl() -> Vec<(Vec<u8>, Vec<u8>)> {
     ];
     records
         .into_iter()
-        .map(|(builder, block)| (builder.head(block.len() as u64).unwrap(), block))
+        .map(|(builder, block)| (builder.render_head(block.len() as u64).unwrap(), block))
         .collect()
 }
 
-pub(crate) fn write(records: &[(Vec<u8>, Vec<u8>)], mut writer: Writer<Vec<u8>>) -> Vec<u8> {
+pub(crate) fn write(records: &[(Vec<u8>, Vec<u8>)], mut writer: WarcWriter<Vec<u8>>) -> Vec<u8> {
     for (head, block) in records {
         writer
-            .write(head, block.len() as u64, &mut block.as_slice())
+            .write_record(head, block.len() as u64, &mut block.as_slice())
             .unwrap();
     }
     writer.into_inner()
 }
 
 pub(crate) fn gzip(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
-    write(records, Writer::gzip(Vec::new(), 6))
+    write(records, WarcWriter::gzip_writer(Vec::new(), 6))
 }
 
 pub(crate) fn plain(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
-    write(records, Writer::plain(Vec::new()))
+    write(records, WarcWriter::plain_writer(Vec::new()))
 }
 
 /// Some bytes as a gzip member.

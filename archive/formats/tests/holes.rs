@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use archive_formats::warc::{Compression, KnownFormat, Options, Reader, RecordSummary};
+use archive_formats::warc::{Compression, KnownFormat, ReaderOptions, RecordSummary, WarcReader};
 use tools_testing::FailingReader;
 
 use crate::damage::files;
@@ -12,7 +12,7 @@ use crate::files::read;
 type WholeRecord = (Vec<u8>, Vec<u8>, RecordSummary);
 
 /// Returns the records that can be read to their end, and whether an error ended that.
-fn whole(mut reader: Reader<impl Read>) -> (Vec<WholeRecord>, bool) {
+fn whole(mut reader: WarcReader<impl Read>) -> (Vec<WholeRecord>, bool) {
     let mut found = Vec::new();
     loop {
         let mut record = match reader.next_record() {
@@ -25,7 +25,7 @@ fn whole(mut reader: Reader<impl Read>) -> (Vec<WholeRecord>, bool) {
             return (found, true);
         }
         let header = record.header().raw().to_vec();
-        match record.end() {
+        match record.read_end() {
             Ok(end) => found.push((header, block, end)),
             Err(_) => return (found, true),
         }
@@ -46,8 +46,10 @@ fn whole_records_before_hole_are_read() {
     for (number, file) in files().into_iter().enumerate() {
         let all = read(&file).0;
         for hole in 0..file.len() {
-            let (found, is_broken) =
-                whole(Reader::new(FailingReader::new(&file[..hole], "unreadable")));
+            let (found, is_broken) = whole(WarcReader::new(FailingReader::new(
+                &file[..hole],
+                "unreadable",
+            )));
             assert!(is_broken, "{number} {hole}");
             let before = all.iter().filter(|seen| {
                 let end = seen.end.length.map(|length| seen.end.offset + length);
@@ -78,17 +80,18 @@ fn whole_records_before_hole_are_read() {
 #[test]
 fn whole_records_behind_hole_are_read() {
     for (number, file) in files().into_iter().enumerate() {
-        let mut reader = Reader::new(file.as_slice());
-        assert_eq!(reader.known(), None);
+        let mut reader = WarcReader::new(file.as_slice());
+        assert_eq!(reader.known_format(), None);
         while reader.next_record().unwrap().is_some() {}
-        let known = reader.known().unwrap();
+        let known = reader.known_format().unwrap();
         for from in 1..=file.len() {
-            for known in [known, KnownFormat::compressed(reader.compression())] {
-                let options = Options {
+            for known in [known, KnownFormat::known_compressed(reader.compression())] {
+                let options = ReaderOptions {
                     offset: from as u64,
-                    ..Options::default()
+                    ..ReaderOptions::default()
                 };
-                let mut resumed = Reader::resume(&file[from..], options, known, None).unwrap();
+                let mut resumed =
+                    WarcReader::resume_at(&file[from..], options, known, None).unwrap();
                 while resumed.next_record().unwrap().is_some() {
                     let defects = resumed.take_defects();
                     assert!(defects.is_empty(), "{number} {from}: {defects:?}");
@@ -99,11 +102,11 @@ fn whole_records_behind_hole_are_read() {
                     "{number} {from}: {defects:?} {:?}",
                     String::from_utf8_lossy(&file[from..file.len().min(from + 200)])
                 );
-                let options = Options {
+                let options = ReaderOptions {
                     offset: from as u64,
-                    ..Options::default()
+                    ..ReaderOptions::default()
                 };
-                let resumed = Reader::resume(&file[from..], options, known, None).unwrap();
+                let resumed = WarcReader::resume_at(&file[from..], options, known, None).unwrap();
                 let (found, is_broken) = whole(resumed);
                 assert!(!is_broken);
                 let behind: Vec<_> = read(&file)
@@ -124,19 +127,19 @@ fn whole_records_behind_hole_are_read() {
 #[test]
 fn a_wrong_guess_of_the_compression_finds_nothing() {
     for file in files() {
-        let compression = Reader::new(file.as_slice());
+        let compression = WarcReader::new(file.as_slice());
         let mut reader = compression;
         reader.next_record().unwrap();
         for guess in [Compression::Plain, Compression::Gzip, Compression::Zstd] {
             if guess == reader.compression() {
                 continue;
             }
-            let options = Options {
+            let options = ReaderOptions {
                 offset: 1,
-                ..Options::default()
+                ..ReaderOptions::default()
             };
-            let known = KnownFormat::compressed(guess);
-            let resumed = Reader::resume(&file[1..], options, known, None).unwrap();
+            let known = KnownFormat::known_compressed(guess);
+            let resumed = WarcReader::resume_at(&file[1..], options, known, None).unwrap();
             assert_eq!(whole(resumed).0.len(), 0);
         }
     }

@@ -1,8 +1,8 @@
 //! Files made to hurt a reader: every whole record in them is found, at a cost no larger than their length.
 
-use archive_formats::defect::{Action, Class, Policy};
+use archive_formats::defect::{Action, Class, DefectPolicy};
 use archive_formats::warc::Builder;
-use archive_formats::warc::{Compression, Kind, Reader};
+use archive_formats::warc::{Compression, WarcReader, WarcType};
 use tools_testing::{PieceReader, Random};
 
 use crate::files::{DATE, ReadRecord, frame, member, read, read_all};
@@ -10,8 +10,8 @@ use crate::files::{DATE, ReadRecord, frame, member, read, read_all};
 /// Makes a record that announces a length.
 fn record(number: u32, block: &[u8], length: usize) -> Vec<u8> {
     let builder =
-        Builder::new(Kind::Resource, &format!("urn:x:{number}"), DATE).target_uri("http://a/");
-    let mut bytes = builder.head(length as u64).unwrap();
+        Builder::new(WarcType::Resource, &format!("urn:x:{number}"), DATE).target_uri("http://a/");
+    let mut bytes = builder.render_head(length as u64).unwrap();
     bytes.extend_from_slice(block);
     bytes.extend_from_slice(b"\r\n\r\n");
     bytes
@@ -100,11 +100,14 @@ fn a_damaged_first_byte_costs_the_first_record() {
         let (seen, classes) = read(&file);
         assert_eq!((whole(&seen), classes), (29, vec![Class::Garbage]));
         assert_eq!(seen[0].end.offset, records[0].len() as u64);
-        let mut reader = Reader::new(file.as_slice());
+        let mut reader = WarcReader::new(file.as_slice());
         reader.next_record().unwrap();
         assert_ne!(reader.compression(), Compression::Plain);
         for size in [1, 3, 4096] {
-            let (dripped, _) = read_all(PieceReader::new(&file, size), Policy::all(Action::Report));
+            let (dripped, _) = read_all(
+                PieceReader::new(&file, size),
+                DefectPolicy::one_action(Action::Report),
+            );
             assert_eq!(dripped, seen, "{size}");
         }
     }
@@ -180,11 +183,11 @@ fn members_in_each_other_are_not_all_inflated() {
     }
     // The bomb runs over a few of these members before it breaks.
     let file = [nest, bomb, member(&good(1, 5)).repeat(100)].concat();
-    let mut reader = Reader::new(file.as_slice());
+    let mut reader = WarcReader::new(file.as_slice());
     let mut inflated = 0;
     let mut last = None;
     while let Some(record) = reader.next_record().unwrap() {
-        let end = record.end().unwrap();
+        let end = record.read_end().unwrap();
         inflated += end.block_length;
         last = Some(end);
     }
@@ -198,7 +201,7 @@ fn wrong_length_defect_says_search_was_skipped() {
     let mut file = record(0, &[], 900_000);
     file.extend((1..6000).flat_map(|number| good(number, 50)));
     for file in [file.clone(), member(&file)] {
-        let (seen, _) = read_all(file.as_slice(), Policy::default());
+        let (seen, _) = read_all(file.as_slice(), DefectPolicy::default());
         let defect = &seen[0].end.defects[0];
         assert_eq!((defect.class, defect.offset), (Class::WrongLength, 0));
         assert!(
@@ -265,7 +268,7 @@ fn an_arc_file_stays_one() {
     .concat();
     for file in [file.as_bytes().to_vec(), member(file.as_bytes())] {
         let (seen, _) = read(&file);
-        assert!(seen.iter().all(|seen| seen.kind != Kind::Resource));
+        assert!(seen.iter().all(|seen| seen.kind != WarcType::Resource));
     }
     let (seen, _) = read(file.as_bytes());
     assert_eq!(seen.len(), 6);

@@ -1,15 +1,15 @@
 //! The entries of an index for records: lengths that cut them out, and keys of posted bodies.
 
-use archive_formats::cdx::{Capture, Exchanges, extract};
-use archive_formats::warc::{Builder, Kind, Reader, Writer};
+use archive_formats::cdx::{Capture, Exchanges, extract_capture};
+use archive_formats::warc::{Builder, WarcReader, WarcType, WarcWriter};
 
 use crate::files::{DATE, crawl, gzip, plain, write};
 
 fn captures(file: &[u8]) -> Vec<Capture> {
-    let mut reader = Reader::new(file);
+    let mut reader = WarcReader::new(file);
     let mut captures = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        captures.extend(extract(record, "a.warc").unwrap().capture);
+        captures.extend(extract_capture(record, "a.warc").unwrap().capture);
     }
     captures
 }
@@ -38,13 +38,13 @@ fn index_entry_cuts_out_exactly_its_record() {
         );
     }
     for (capture, other) in there.iter().zip(&here) {
-        let mut reader = Reader::new(cut_out(&gzip, capture));
+        let mut reader = WarcReader::new(cut_out(&gzip, capture));
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(
-            record.header().uri("WARC-Target-URI").as_deref(),
+            record.header().read_uri("WARC-Target-URI").as_deref(),
             other.original.as_deref()
         );
-        assert!(record.end().unwrap().complete);
+        assert!(record.read_end().unwrap().complete);
         assert!(reader.next_record().unwrap().is_none() && reader.take_defects().is_empty());
     }
 }
@@ -89,20 +89,25 @@ fn answers_have_the_key_of_what_was_posted() {
     let keys = |records: Vec<(Builder, &[u8])>| -> Vec<String> {
         let records: Vec<_> = records
             .into_iter()
-            .map(|(builder, block)| (builder.head(block.len() as u64).unwrap(), block.to_vec()))
+            .map(|(builder, block)| {
+                (
+                    builder.render_head(block.len() as u64).unwrap(),
+                    block.to_vec(),
+                )
+            })
             .collect();
-        let file = write(&records, Writer::plain(Vec::new()));
-        let mut reader = Reader::new(file.as_slice());
+        let file = write(&records, WarcWriter::plain_writer(Vec::new()));
+        let mut reader = WarcReader::new(file.as_slice());
         let mut exchanges = Exchanges::new("a.warc");
         let mut captures = Vec::new();
         while let Some(record) = reader.next_record().unwrap() {
-            captures.extend(exchanges.read(record).unwrap().capture);
+            captures.extend(exchanges.read_record(record).unwrap().capture);
         }
-        captures.extend(exchanges.finish());
+        captures.extend(exchanges.finish_exchange());
         captures.into_iter().map(|capture| capture.key).collect()
     };
-    let request = || of(Kind::Request, 1);
-    let response = || of(Kind::Response, 2);
+    let request = || of(WarcType::Request, 1);
+    let response = || of(WarcType::Response, 2);
     let revisit = || {
         Builder::not_modified("urn:uuid:2", DATE)
             .target_uri(url)
@@ -148,7 +153,7 @@ fn answers_have_the_key_of_what_was_posted() {
         (
             vec![
                 (response(), answer),
-                (of(Kind::Resource, 3), b"x"),
+                (of(WarcType::Resource, 3), b"x"),
                 (request().concurrent_to("urn:uuid:2"), post),
             ],
             vec![plain, plain],

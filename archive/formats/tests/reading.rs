@@ -4,8 +4,10 @@ use std::io::{Cursor, Read};
 
 use zstd_safe::{CCtx, CParameter};
 
-use archive_formats::defect::{Action, Class, Policy};
-use archive_formats::warc::{Compression, Dictionary, Kind, Options, ReadError, Reader, Version};
+use archive_formats::defect::{Action, Class, DefectPolicy};
+use archive_formats::warc::{
+    Compression, Dictionary, ReadRecordError, ReaderOptions, Version, WarcReader, WarcType,
+};
 use tools_testing::PieceReader;
 
 use crate::files::{crawl, frame, gzip, member, plain, read, read_all};
@@ -40,7 +42,7 @@ fn offsets_and_lengths_lead_to_each_record_alone() {
             let (alone, none) = read(range);
             assert_eq!((alone.len(), none.len()), (1, 0));
             assert!(alone[0].block == *block);
-            let mut reader = Reader::open_at(Cursor::new(&file), seen.end.offset).unwrap();
+            let mut reader = WarcReader::open_at(Cursor::new(&file), seen.end.offset).unwrap();
             let record = reader.next_record().unwrap().unwrap();
             assert_eq!(record.offset(), seen.end.offset);
             assert_eq!(record.header().raw(), head);
@@ -55,9 +57,9 @@ fn offsets_and_lengths_lead_to_each_record_alone() {
 fn pieces_of_input_do_not_matter() {
     let records = crawl();
     for file in [plain(&records), gzip(&records), member(&plain(&records))] {
-        let whole = read_all(file.as_slice(), Policy::default());
+        let whole = read_all(file.as_slice(), DefectPolicy::default());
         for size in [1, 7, 4096] {
-            let dripped = read_all(PieceReader::new(&file, size), Policy::default());
+            let dripped = read_all(PieceReader::new(&file, size), DefectPolicy::default());
             assert!(dripped == whole, "{size}");
         }
     }
@@ -159,22 +161,23 @@ fn zstd_with_and_without_a_dictionary() {
         let first = file.len() + frames[0].len();
         file.extend_from_slice(&body);
         check(&file, &[], 8);
-        let mut reader = Reader::open_at(Cursor::new(&file), first as u64).unwrap();
+        let mut reader = WarcReader::open_at(Cursor::new(&file), first as u64).unwrap();
         let record = reader.next_record().unwrap().unwrap();
-        assert_eq!(record.kind(), Kind::Response);
-        assert!(record.end().unwrap().complete);
+        assert_eq!(record.kind(), WarcType::Response);
+        assert!(record.read_end().unwrap().complete);
         // The dictionary is also known behind bytes that cannot be read.
-        let known = reader.known().unwrap();
-        let dictionary = Dictionary::read(file.as_slice()).unwrap();
+        let known = reader.known_format().unwrap();
+        let dictionary = Dictionary::read_dictionary(file.as_slice()).unwrap();
         assert!(dictionary.is_some());
-        let options = Options {
+        let options = ReaderOptions {
             offset: first as u64 - 5,
-            ..Options::default()
+            ..ReaderOptions::default()
         };
-        let mut reader = Reader::resume(&file[first - 5..], options, known, dictionary).unwrap();
+        let mut reader =
+            WarcReader::resume_at(&file[first - 5..], options, known, dictionary).unwrap();
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(record.offset(), first as u64);
-        assert!(record.end().unwrap().complete);
+        assert!(record.read_end().unwrap().complete);
     }
     check(&body, &[Class::Dictionary, Class::NoRecord], 0);
     // A window beyond the bound is refused, not allocated.
@@ -192,19 +195,19 @@ fn arc_is_a_dialect() {
         http://a/b c 1.2.3.4 20080430204825 text/html 200 X - 70 a.arc 22\nHTTP/1.1 200 OK\r\n\r\nabc\n\
         dns:a 1.2.3.4 20080430204825 text/dns 200 X - 99 a.arc 1\nx\n";
     for file in [file.to_vec(), member(file)] {
-        let mut reader = Reader::new(file.as_slice());
+        let mut reader = WarcReader::new(file.as_slice());
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(
             (record.kind(), record.version()),
-            (Kind::ArcHeader, Version::Arc2)
+            (WarcType::ArcHeader, Version::Arc2)
         );
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(
             (record.kind(), record.version()),
-            (Kind::Response, Version::Arc2)
+            (WarcType::Response, Version::Arc2)
         );
         assert_eq!(
-            record.header().uri("WARC-Target-URI").as_deref(),
+            record.header().read_uri("WARC-Target-URI").as_deref(),
             Some("http://a/b c")
         );
         assert_eq!(
@@ -217,7 +220,7 @@ fn arc_is_a_dialect() {
             record.header().text_of("content-type").as_deref(),
             Some("text/dns")
         );
-        assert!(record.end().unwrap().complete);
+        assert!(record.read_end().unwrap().complete);
         assert!(reader.next_record().unwrap().is_none());
     }
 }
@@ -363,7 +366,7 @@ fn header_of_ten_megabytes_is_not_held() {
             bytes: file.as_bytes(),
             largest: 0,
         };
-        read_all(&mut source, Policy::default());
+        read_all(&mut source, DefectPolicy::default());
         assert!(source.largest < 3 << 20, "{} bytes", source.largest);
     }
 }
@@ -378,8 +381,8 @@ fn a_bomb_is_a_long_stream() {
     flate2::read::GzEncoder::new(source, flate2::Compression::new(9))
         .read_to_end(&mut bomb)
         .unwrap();
-    let mut reader = Reader::new(bomb.as_slice());
-    let end = reader.next_record().unwrap().unwrap().end().unwrap();
+    let mut reader = WarcReader::new(bomb.as_slice());
+    let end = reader.next_record().unwrap().unwrap().read_end().unwrap();
     assert_eq!((end.block_length, end.complete), (300_000_000, true));
     assert_eq!(end.length, Some(bomb.len() as u64));
 }
@@ -391,24 +394,24 @@ fn refused_defect_is_error_and_reading_continues() {
     let last = file.len() - 6;
     file[last] ^= 1;
     file.extend_from_slice(b"junk");
-    let options = Options {
-        policy: Policy::strict(),
-        ..Options::default()
+    let options = ReaderOptions {
+        policy: DefectPolicy::strict_policy(),
+        ..ReaderOptions::default()
     };
-    let mut reader = Reader::with_options(file.as_slice(), options);
+    let mut reader = WarcReader::with_options(file.as_slice(), options);
     let mut records = 0;
     let mut refused = Vec::new();
     loop {
         match reader.next_record() {
             Ok(Some(_)) => records += 1,
             Ok(None) => break,
-            Err(ReadError::Refused(defect)) => refused.push(defect.class),
+            Err(ReadRecordError::Refused(defect)) => refused.push(defect.class),
             Err(error) => panic!("{error}"),
         }
     }
     assert_eq!(records, 8);
     assert_eq!(refused[0], Class::Crc);
-    let (_, defects) = read_all(file.as_slice(), Policy::all(Action::Ignore));
+    let (_, defects) = read_all(file.as_slice(), DefectPolicy::one_action(Action::Ignore));
     assert!(defects.is_empty());
 }
 
@@ -427,10 +430,10 @@ fn literals_are_read_in_any_case() {
     check(file.as_bytes(), &[], 3);
     let (seen, _) = read(file.as_bytes());
     assert_eq!(seen[1].block, b"two");
-    let mut reader = Reader::new(file.as_bytes());
+    let mut reader = WarcReader::new(file.as_bytes());
     let record = reader.next_record().unwrap().unwrap();
     assert_eq!(record.version(), Version::Warc1_0);
-    let extracted = archive_formats::cdx::extract(record, "a.warc").unwrap();
+    let extracted = archive_formats::cdx::extract_capture(record, "a.warc").unwrap();
     assert!(extracted.capture.is_some());
     // The same records are found behind garbage.
     let torn = format!("garbage\n{file}");

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 
 use archive_formats::defect::Class;
-use archive_formats::warc::{Reader, Writer};
+use archive_formats::warc::{WarcReader, WarcWriter};
 use tools_testing::Random;
 
 use crate::files::read;
@@ -50,11 +50,11 @@ fn records_are_counted_as_by_warcio() {
             continue;
         };
         files += 1;
-        let mut reader = Reader::new(File::open(folder.join(columns[0])).unwrap());
+        let mut reader = WarcReader::new(File::open(folder.join(columns[0])).unwrap());
         let mut found = BTreeMap::new();
         while let Some(record) = reader.next_record().unwrap() {
             *found.entry(record.kind().name().to_owned()).or_insert(0) += 1;
-            record.end().unwrap();
+            record.read_end().unwrap();
         }
         if failed {
             // `warcio` gave up; we do not.
@@ -94,11 +94,11 @@ fn published_files_are_copied_byte_for_byte() {
         } else {
             inside.clone_from(&bytes);
         }
-        let mut reader = Reader::new(bytes.as_slice());
-        let mut writer = Writer::plain(Vec::new());
+        let mut reader = WarcReader::new(bytes.as_slice());
+        let mut writer = WarcWriter::plain_writer(Vec::new());
         let mut is_whole = true;
         while let Some(record) = reader.next_record().unwrap() {
-            is_whole &= match writer.copy(record) {
+            is_whole &= match writer.copy_record(record) {
                 Ok((_, end)) => !end
                     .defects
                     .iter()

@@ -1,9 +1,11 @@
 //! Records that follow the standard are not flagged; those that do not are, with the clause.
 
 use archive_formats::defect::{Class, Defect};
-use archive_formats::digest::{Algorithm, digest};
+use archive_formats::digest::{Algorithm, digest_bytes};
 use archive_formats::warc::validate::of_defect;
-use archive_formats::warc::{Reader, Rule, Severity, Validator, Violation, validate};
+use archive_formats::warc::{
+    Rule, RuleSeverity, Validator, Violation, WarcReader, validate_record,
+};
 
 const GOOD: &str = "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:1>\r\n\
     WARC-Date: 2026-11-21T19:14:09Z\r\nWARC-Target-URI: http://example.org/?a=%20b\r\n\
@@ -12,13 +14,13 @@ const GOOD: &str = "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid
     Content-Type: application/http; msgtype=response\r\nContent-Length: 3\r\n\r\nabc\r\n\r\n";
 
 fn found(text: &str) -> Vec<(Rule, String)> {
-    let mut reader = Reader::new(text.as_bytes());
+    let mut reader = WarcReader::new(text.as_bytes());
     let record = reader.next_record().unwrap().unwrap();
     let kind = record.kind();
     let version = record.version();
     let header = record.header().clone();
-    let end = record.end().unwrap();
-    let found = validate(kind, version, &header, &end);
+    let end = record.read_end().unwrap();
+    let found = validate_record(kind, version, &header, &end);
     found
         .into_iter()
         .map(|violation| (violation.rule, violation.clause))
@@ -201,20 +203,20 @@ fn everything_passed_over_is_reported() {
 
 /// Returns the violations in a file, records and all.
 fn in_file(text: &str) -> Vec<Violation> {
-    let mut reader = Reader::new(text.as_bytes());
+    let mut reader = WarcReader::new(text.as_bytes());
     let mut validator = Validator::default();
     let mut found = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        found.extend(validator.record(record).unwrap());
+        found.extend(validator.check_record(record).unwrap());
     }
     found.extend(reader.take_defects().iter().filter_map(of_defect));
-    found.extend(validator.finish());
-    assert_eq!(validator.omitted(), 0);
+    found.extend(validator.finish_file());
+    assert_eq!(validator.omitted_violations(), 0);
     found
 }
 
 /// Rules and clauses of 2017.
-fn short(found: &[Violation]) -> Vec<(Rule, Severity, &str)> {
+fn short(found: &[Violation]) -> Vec<(Rule, RuleSeverity, &str)> {
     found
         .iter()
         .map(|found| {
@@ -242,19 +244,19 @@ fn digests_are_compared_with_the_bytes() {
     let stored = "5\r\nhello\r\n0\r\n\r\n";
     let judge = |kind: &str, fields: &str, block: &str| in_file(&record(1, kind, fields, block));
     for algorithm in Algorithm::ALL {
-        let value = |bytes: &str| digest(algorithm, bytes.as_bytes());
+        let value = |bytes: &str| digest_bytes(algorithm, bytes.as_bytes());
         let label = algorithm.label();
         for (field, clause) in [("WARC-Block-Digest", "5.8"), ("WARC-Payload-Digest", "5.9")] {
             for right in [
                 value("hello").to_string(),
-                format!("{label}:{}", value("hello").hex()),
+                format!("{label}:{}", value("hello").hex_text()),
             ] {
                 let fields = format!("{text}{field}: {right}\r\n");
                 assert_eq!(judge("resource", &fields, "hello"), [], "{fields}");
             }
             let fields = format!("{text}{field}: {}\r\n", value("other"));
             let found = judge("resource", &fields, "hello");
-            assert_eq!(short(&found), [(Rule::Digest, Severity::Error, clause)]);
+            assert_eq!(short(&found), [(Rule::Digest, RuleSeverity::Error, clause)]);
             assert!(
                 found[0].words.contains(&value("hello").to_string()),
                 "{found:?}"
@@ -264,7 +266,7 @@ fn digests_are_compared_with_the_bytes() {
         for right in ["hello", stored] {
             assert_eq!(judge("response", &of_payload(right), answer), []);
         }
-        let wrong = [(Rule::Digest, Severity::Error, "5.9")];
+        let wrong = [(Rule::Digest, RuleSeverity::Error, "5.9")];
         let found = judge("response", &of_payload(answer), answer);
         assert_eq!(short(&found), wrong, "{found:?}");
     }
@@ -309,7 +311,7 @@ fn unverifiable_digests_are_not_judged() {
     let unread = format!("{http}WARC-Block-Digest: sha1:ABC\r\n");
     assert_eq!(
         short(&in_file(&record(1, "response", &unread, answer))),
-        [(Rule::Digest, Severity::Error, "5.8")]
+        [(Rule::Digest, RuleSeverity::Error, "5.8")]
     );
     // A cut block is reported once, as cut.
     let mut cut = record(
@@ -338,7 +340,7 @@ fn lengths_in_arc_files_are_judged() {
         "http://a/ 1.2.3.4 20080430204825 text/html abc\nx\n".to_owned(),
     ] {
         let found = in_file(&wrong);
-        let expected = (Rule::Length, Severity::Error, "ARC, URL record");
+        let expected = (Rule::Length, RuleSeverity::Error, "ARC, URL record");
         assert_eq!(short(&found).first(), Some(&expected), "{wrong}");
     }
 }
@@ -349,7 +351,10 @@ fn faults_across_several_records_are_reported() {
     let text = "Content-Type: text/plain\r\n";
     let one = record(1, "resource", text, "one");
     let found = in_file(&format!("{one}{}{one}", record(2, "resource", text, "two")));
-    assert_eq!(short(&found), [(Rule::Repeated, Severity::Error, "5.2")]);
+    assert_eq!(
+        short(&found),
+        [(Rule::Repeated, RuleSeverity::Error, "5.2")]
+    );
     assert!(found[0].offset > 0);
 
     let first = record(
@@ -371,8 +376,8 @@ fn faults_across_several_records_are_reported() {
     };
     let total = |total: u64| format!("WARC-Segment-Total-Length: {total}\r\n");
     let segmentation = |severity, clause| (Rule::Segmentation, severity, clause);
-    let error = Severity::Error;
-    let warning = Severity::Warning;
+    let error = RuleSeverity::Error;
+    let warning = RuleSeverity::Warning;
     // The other segments may lie in other files.
     assert_eq!(in_file(&first), []);
     assert_eq!(in_file(&next(3, &total(15))), []);
@@ -406,7 +411,7 @@ fn a_version_is_all_of_its_line() {
         .filter(|found| found.rule != Rule::Digest)
         .cloned()
         .collect();
-    assert_eq!(short(&found), [(Rule::Syntax, Severity::Error, "4")]);
+    assert_eq!(short(&found), [(Rule::Syntax, RuleSeverity::Error, "4")]);
 }
 
 /// Fails if a header with thousands of faults makes thousands of violations, or one violation repeats a huge value.

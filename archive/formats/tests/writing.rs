@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use archive_formats::warc::{Reader, WriteError, Writer};
+use archive_formats::warc::{WarcReader, WarcWriter, WriteError};
 
 use crate::files::{crawl, gzip, member, plain, read};
 
@@ -29,7 +29,7 @@ impl Write for Narrow {
 fn every_byte_reaches_a_narrow_sink() {
     let records = crawl();
     let expected = gzip(&records);
-    let mut writer = Writer::gzip(
+    let mut writer = WarcWriter::gzip_writer(
         Narrow {
             taken: Vec::new(),
             room: usize::MAX,
@@ -39,7 +39,7 @@ fn every_byte_reaches_a_narrow_sink() {
     let mut offset = 0;
     for (head, block) in &records {
         let written = writer
-            .write(head, block.len() as u64, &mut block.as_slice())
+            .write_record(head, block.len() as u64, &mut block.as_slice())
             .unwrap();
         assert_eq!(written.offset, offset);
         offset += written.length;
@@ -52,14 +52,14 @@ fn every_byte_reaches_a_narrow_sink() {
 #[test]
 fn full_disk_ends_writing_with_error() {
     let (head, block) = &crawl()[1];
-    let mut writer = Writer::plain(Narrow {
+    let mut writer = WarcWriter::plain_writer(Narrow {
         taken: Vec::new(),
         room: 100,
     });
     let length = block.len() as u64;
-    let first = writer.write(head, length, &mut block.as_slice());
+    let first = writer.write_record(head, length, &mut block.as_slice());
     assert!(matches!(first, Err(WriteError::Io(_))), "{first:?}");
-    let second = writer.write(head, length, &mut block.as_slice());
+    let second = writer.write_record(head, length, &mut block.as_slice());
     assert!(matches!(second, Err(WriteError::Poisoned)), "{second:?}");
 }
 
@@ -69,17 +69,17 @@ fn a_length_that_lies_is_an_error() {
     let (head, block) = &crawl()[1];
     let length = block.len() as u64;
     for wrong in [&block[1..], &[block.as_slice(), b"x"].concat()] {
-        let mut writer = Writer::gzip(Vec::new(), 6);
-        let result = writer.write(head, length, &mut &*wrong);
+        let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
+        let result = writer.write_record(head, length, &mut &*wrong);
         assert!(
             matches!(result, Err(WriteError::WrongLength { .. })),
             "{result:?}"
         );
-        let after = writer.write(head, length, &mut block.as_slice());
+        let after = writer.write_record(head, length, &mut block.as_slice());
         assert!(matches!(after, Err(WriteError::Poisoned)));
     }
-    let mut writer = Writer::gzip(Vec::new(), 6);
-    let result = writer.write(head, length + 1, &mut block.as_slice());
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
+    let result = writer.write_record(head, length + 1, &mut block.as_slice());
     assert!(
         matches!(result, Err(WriteError::Header { .. })),
         "{result:?}"
@@ -91,17 +91,19 @@ fn a_length_that_lies_is_an_error() {
 #[test]
 fn writer_used_again_writes_the_same() {
     let records = crawl();
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for fails_first in [false, true, false] {
         if fails_first {
             let (head, block) = &records[1];
-            let result = writer.write(head, block.len() as u64, &mut &block[1..]);
+            let result = writer.write_record(head, block.len() as u64, &mut &block[1..]);
             assert!(matches!(result, Err(WriteError::WrongLength { .. })));
             writer.begin_again(Vec::new());
         }
         for (head, block) in &records {
             let length = block.len() as u64;
-            writer.write(head, length, &mut block.as_slice()).unwrap();
+            writer
+                .write_record(head, length, &mut block.as_slice())
+                .unwrap();
         }
         assert!(writer.begin_again(Vec::new()) == gzip(&records));
         assert_eq!(writer.position(), 0);
@@ -120,10 +122,10 @@ fn file_is_written_back_byte_for_byte() {
         (gzip(&crawl()), plain(&crawl())),
         (arc.to_vec(), arc.to_vec()),
     ] {
-        let mut reader = Reader::new(original.as_slice());
-        let mut writer = Writer::plain(Vec::new());
+        let mut reader = WarcReader::new(original.as_slice());
+        let mut writer = WarcWriter::plain_writer(Vec::new());
         while let Some(record) = reader.next_record().unwrap() {
-            writer.copy(record).unwrap();
+            writer.copy_record(record).unwrap();
         }
         assert!(writer.into_inner() == inside);
     }
@@ -133,11 +135,11 @@ fn file_is_written_back_byte_for_byte() {
 #[test]
 fn a_damaged_record_is_not_copied() {
     let file = gzip(&crawl());
-    let mut reader = Reader::new(&file[..file.len() - 20]);
-    let mut writer = Writer::plain(Vec::new());
+    let mut reader = WarcReader::new(&file[..file.len() - 20]);
+    let mut writer = WarcWriter::plain_writer(Vec::new());
     let mut failed = 0;
     while let Some(record) = reader.next_record().unwrap() {
-        failed += u32::from(writer.copy(record).is_err());
+        failed += u32::from(writer.copy_record(record).is_err());
     }
     assert_eq!(failed, 1);
 }
@@ -147,10 +149,10 @@ fn a_damaged_record_is_not_copied() {
 fn the_same_records_give_the_same_bytes() {
     assert!(gzip(&crawl()) == gzip(&crawl()));
     for level in [0, 1, 9, 77] {
-        let mut writer = Writer::gzip(Vec::new(), level);
+        let mut writer = WarcWriter::gzip_writer(Vec::new(), level);
         for (head, block) in crawl() {
             writer
-                .write(&head, block.len() as u64, &mut block.as_slice())
+                .write_record(&head, block.len() as u64, &mut block.as_slice())
                 .unwrap();
         }
         let (seen, classes) = read(&writer.into_inner());

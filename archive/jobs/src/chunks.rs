@@ -31,8 +31,8 @@ impl JobBytes {
     /// Returns the bytes in pieces of at most 1 MiB.
     ///
     /// # Errors
-    /// A [`ReadError`] is the last item of the stream.
-    pub fn pieces(self) -> BoxStream<'static, Result<Bytes, ReadError>> {
+    /// A [`ReadOutputError`] is the last item of the stream.
+    pub fn into_pieces(self) -> BoxStream<'static, Result<Bytes, ReadOutputError>> {
         let pieces = stream::try_unfold(None, move |reader| {
             let own = self.clone();
             let read = spawn_blocking(move || own.next(reader));
@@ -42,8 +42,8 @@ impl JobBytes {
     }
 
     /// Returns the pieces for a peer. A `None` is the last item: the rest cannot be read, as the log says.
-    pub fn chunks(self) -> BoxStream<'static, Option<Bytes>> {
-        self.pieces()
+    pub fn into_chunks(self) -> BoxStream<'static, Option<Bytes>> {
+        self.into_pieces()
             .map(|piece| match piece {
                 Ok(piece) => Some(piece),
                 Err(error) => {
@@ -54,12 +54,12 @@ impl JobBytes {
             .boxed()
     }
 
-    fn next(&self, reader: Option<Take<File>>) -> Result<Option<Next>, ReadError> {
+    fn next(&self, reader: Option<Take<File>>) -> Result<Option<Next>, ReadOutputError> {
         let mut reader = match reader {
             Some(reader) => reader,
             None if self.offset >= self.length => return Ok(None),
             None => {
-                let mut reader = self.folder.read(self.name, self.length)?;
+                let mut reader = self.folder.read_file(self.name, self.length)?;
                 reader.get_mut().seek(SeekFrom::Start(self.offset))?;
                 reader.set_limit(self.length.saturating_sub(self.offset));
                 reader
@@ -75,7 +75,7 @@ type Next = (Bytes, Option<Take<File>>);
 
 /// The reason why the rest cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum ReadOutputError {
     /// The folder of the job is damaged, or its disk fails.
     #[error(transparent)]
     Folder(#[from] FolderError),
@@ -94,12 +94,12 @@ pub enum ReadError {
 ///
 /// # Errors
 /// A read failed, or the file has become shorter.
-fn piece(reader: &mut Take<File>) -> Result<Bytes, ReadError> {
+fn piece(reader: &mut Take<File>) -> Result<Bytes, ReadOutputError> {
     let left = reader.limit();
     let mut piece = Vec::with_capacity(PIECE.min(usize::try_from(left).unwrap_or(PIECE)));
     let read = reader.by_ref().take(PIECE as u64).read_to_end(&mut piece)?;
     if read == 0 && left > 0 {
-        return Err(ReadError::Short(left));
+        return Err(ReadOutputError::Short(left));
     }
     Ok(piece.into())
 }

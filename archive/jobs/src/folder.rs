@@ -12,7 +12,7 @@ use std::io::{Read, Take};
 use std::path::{Path, PathBuf};
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{AppendFile, DiskError, Severity};
+use archive_durable::{AppendFile, DiskError, DiskSeverity};
 use archive_model::JobId;
 
 use super::table::Checkpoint;
@@ -78,7 +78,7 @@ impl FolderError {
     /// Returns whether the disk has no room.
     pub fn is_full(&self) -> bool {
         match self {
-            Self::Disk(error) => error.severity() == Severity::NoSpace,
+            Self::Disk(error) => error.severity() == DiskSeverity::NoSpace,
             Self::Lost { .. } => false,
         }
     }
@@ -99,21 +99,21 @@ impl JobFolder {
     }
 
     /// Creates the directory, empty: what an earlier submission left is removed.
-    pub fn make(&self) -> Result<(), DiskError> {
-        self.remove()?;
+    pub fn make_folder(&self) -> Result<(), DiskError> {
+        self.remove_folder()?;
         directory::make_new(&self.0)
     }
 
     /// Makes the names in it durable.
-    pub fn sync(&self) -> Result<(), DiskError> {
-        directory::sync(&self.0)
+    pub fn sync_folder(&self) -> Result<(), DiskError> {
+        directory::sync_directory(&self.0)
     }
 
     /// Creates the directory for sorting what does not fit into memory, empty.
-    pub fn scratch(&self) -> Result<PathBuf, DiskError> {
+    pub fn scratch_folder(&self) -> Result<PathBuf, DiskError> {
         let path = self.0.join("scratch");
         remove_tree(&path)?;
-        directory::make(&path)?;
+        directory::make_directory(&path)?;
         Ok(path)
     }
 
@@ -128,12 +128,12 @@ impl JobFolder {
     }
 
     /// Removes the directory with all its files, if it exists.
-    pub fn remove(&self) -> Result<(), DiskError> {
+    pub fn remove_folder(&self) -> Result<(), DiskError> {
         remove_tree(&self.0)
     }
 
     /// Opens a file to append to it, cut to `length` bytes.
-    pub fn append(&self, name: JobFile, length: u64) -> Result<AppendFile, FolderError> {
+    pub fn append_file(&self, name: JobFile, length: u64) -> Result<AppendFile, FolderError> {
         let path = self.path(name);
         let found = self.size(name)?;
         if found < length {
@@ -151,18 +151,18 @@ impl JobFolder {
     }
 
     /// Opens the three files of a run as they were at the checkpoint: what came after it is cut off.
-    pub fn open(&self, checkpoint: &Checkpoint) -> Result<RunFiles, FolderError> {
+    pub fn open_files(&self, checkpoint: &Checkpoint) -> Result<RunFiles, FolderError> {
         let files = RunFiles {
-            output: self.append(JobFile::Output, checkpoint.output)?,
-            errors: self.append(JobFile::Errors, checkpoint.errors)?,
-            manifest: self.append(JobFile::Manifest, checkpoint.manifest)?,
+            output: self.append_file(JobFile::Output, checkpoint.output)?,
+            errors: self.append_file(JobFile::Errors, checkpoint.errors)?,
+            manifest: self.append_file(JobFile::Manifest, checkpoint.manifest)?,
         };
-        self.sync()?;
+        self.sync_folder()?;
         Ok(files)
     }
 
     /// Opens a file to read its first `length` bytes, which all exist.
-    pub fn read(&self, name: JobFile, length: u64) -> Result<Take<File>, FolderError> {
+    pub fn read_file(&self, name: JobFile, length: u64) -> Result<Take<File>, FolderError> {
         let path = self.path(name);
         let found = self.size(name)?;
         if found < length {
@@ -172,19 +172,19 @@ impl JobFolder {
                 expected: length,
             });
         }
-        Ok(directory::open(&path)?.take(length))
+        Ok(directory::open_directory(&path)?.take(length))
     }
 
     /// Returns the length of a file, 0 if it does not exist.
     fn size(&self, name: JobFile) -> Result<u64, DiskError> {
-        Ok(match directory::kind(&self.path(name))? {
+        Ok(match directory::entry_kind(&self.path(name))? {
             Some(EntryKind::File { size, .. }) => size,
             Some(EntryKind::Directory | EntryKind::Other) | None => 0,
         })
     }
 
     /// Returns the size of all its files together, in bytes.
-    pub fn bytes(&self) -> Result<u64, DiskError> {
+    pub fn count_bytes(&self) -> Result<u64, DiskError> {
         JobFile::ALL
             .iter()
             .try_fold(0_u64, |sum, name| Ok(sum.saturating_add(self.size(*name)?)))
@@ -206,11 +206,11 @@ impl RunFiles {
 
 /// Removes a directory with all its contents. If `path` is not a directory, removes its name; a link is not followed.
 pub(super) fn remove_tree(path: &Path) -> Result<(), DiskError> {
-    match directory::kind(path)? {
+    match directory::entry_kind(path)? {
         None => Ok(()),
         Some(EntryKind::File { .. } | EntryKind::Other) => directory::remove_name(path),
         Some(EntryKind::Directory) => {
-            for name in directory::names(path)? {
+            for name in directory::list_names(path)? {
                 remove_tree(&path.join(name))?;
             }
             directory::remove_empty(path)
@@ -237,16 +237,16 @@ mod tests {
     fn files_are_cut_to_checkpoint_and_loss_refused() {
         let directory = tempfile::tempdir().unwrap();
         let folder = JobFolder::new(directory.path(), &JobId::new("j").unwrap());
-        folder.make().unwrap();
-        let mut files = folder.open(&Checkpoint::default()).unwrap();
+        folder.make_folder().unwrap();
+        let mut files = folder.open_files(&Checkpoint::default()).unwrap();
         files.output.append(b"0123456789").unwrap();
         files.errors.append(b"e\n").unwrap();
         files.manifest.append(b"{}\n").unwrap();
         files.sync().unwrap();
-        assert_eq!(folder.bytes().unwrap(), 15);
-        drop(folder.open(&checkpoint(4, 0, 3)).unwrap());
-        assert_eq!(folder.bytes().unwrap(), 7);
-        let error = folder.open(&checkpoint(5, 0, 3)).unwrap_err();
+        assert_eq!(folder.count_bytes().unwrap(), 15);
+        drop(folder.open_files(&checkpoint(4, 0, 3)).unwrap());
+        assert_eq!(folder.count_bytes().unwrap(), 7);
+        let error = folder.open_files(&checkpoint(5, 0, 3)).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -260,13 +260,13 @@ mod tests {
         );
         let mut text = String::new();
         folder
-            .read(JobFile::Output, 3)
+            .read_file(JobFile::Output, 3)
             .unwrap()
             .read_to_string(&mut text)
             .unwrap();
         assert_eq!(text, "012");
-        assert!(folder.read(JobFile::Result, 1).is_err());
-        assert!(folder.read(JobFile::Output, 5).is_err());
+        assert!(folder.read_file(JobFile::Result, 1).is_err());
+        assert!(folder.read_file(JobFile::Output, 5).is_err());
     }
 
     /// Fails if files of a sort survive the removal of a job, or a link in its directory leads it to other files.
@@ -278,14 +278,14 @@ mod tests {
         let batch = directory.path().join("batch");
         std::fs::create_dir(&batch).unwrap();
         let folder = JobFolder::new(&batch, &JobId::new("j").unwrap());
-        folder.make().unwrap();
-        let scratch = folder.scratch().unwrap();
+        folder.make_folder().unwrap();
+        let scratch = folder.scratch_folder().unwrap();
         std::fs::create_dir(scratch.join("deep")).unwrap();
         std::fs::write(scratch.join("deep/run-1"), b"x").unwrap();
         std::os::unix::fs::symlink(&other, scratch.join("link")).unwrap();
-        folder.remove().unwrap();
-        folder.remove().unwrap();
+        folder.remove_folder().unwrap();
+        folder.remove_folder().unwrap();
         assert_eq!(std::fs::read(&other).unwrap(), b"kept");
-        assert_eq!(directory::names(&batch).unwrap().len(), 0);
+        assert_eq!(directory::list_names(&batch).unwrap().len(), 0);
     }
 }

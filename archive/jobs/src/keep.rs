@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Step, Worker, WorkerError};
+use archive_daemon::{Worker, WorkerStep, WorkerStepError};
 use archive_db::DbError;
-use archive_decisions::batch::life::Event;
-use archive_decisions::batch::queue::Queue;
+use archive_decisions::batch::life::JobEvent;
+use archive_decisions::batch::queue::JobQueue;
 use archive_durable::{DiskError, directory};
 use archive_model::JobClass;
 use parking_lot::Mutex;
@@ -16,8 +16,8 @@ use tokio::task::spawn_blocking;
 
 use super::folder::{JobFile, JobFolder, remove_tree};
 use super::live::RunningJobs;
-use super::runner::{Runner, tidy};
-use super::space::{Space, job};
+use super::runner::{Runner, tidy_folder};
+use super::space::{Space, job_of_folder};
 use super::submit::SubmissionClaims;
 use super::table::{JobRow, JobTable};
 use super::{BatchParts, Batches};
@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_secs(30);
 
 /// The reason why batch jobs cannot be resumed at the start.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum OpenJobsError {
     /// The admin data failed.
     #[error(transparent)]
     Db(#[from] DbError),
@@ -46,14 +46,14 @@ impl Batches {
     ///
     /// # Errors
     /// The table of jobs cannot be read or written, or their directory cannot be made or measured.
-    pub fn open(parts: BatchParts) -> Result<Self, OpenError> {
+    pub fn open(parts: BatchParts) -> Result<Self, OpenJobsError> {
         let batch = parts.data.join("batch");
-        directory::make(&batch)?;
+        directory::make_directory(&batch)?;
         sweep(&parts.jobs, &batch, &SubmissionClaims::default())?;
         let space = parts.settings.space.map(archive_daemon::ByteSize::bytes);
         let most = usize::try_from(parts.settings.running).unwrap_or(usize::MAX);
         let batches = Self {
-            queue: Arc::new(Mutex::new(Queue::new(most))),
+            queue: Arc::new(Mutex::new(JobQueue::new(most))),
             wake: Arc::new(Notify::new()),
             submitting: SubmissionClaims::default(),
             settings: Arc::new(parts.settings),
@@ -72,12 +72,12 @@ impl Batches {
         Ok(batches)
     }
 
-    fn resume(&self) -> Result<(), OpenError> {
+    fn resume(&self) -> Result<(), OpenJobsError> {
         let jobs = &self.runner.jobs;
         let mut open = Vec::new();
-        for row in jobs.all()? {
+        for row in jobs.all_jobs()? {
             let row = row?;
-            let folder = self.runner.folder(&row);
+            let folder = self.runner.job_folder(&row);
             if row.is_open() {
                 open.push(row);
             } else if let Err(error) = finish(&row, &folder) {
@@ -87,16 +87,16 @@ impl Batches {
         // The jobs continue in the order in which they were submitted.
         open.sort_by(|one, two| (one.submitted, &one.id).cmp(&(two.submitted, &two.id)));
         for row in open {
-            let folder = self.runner.folder(&row);
+            let folder = self.runner.job_folder(&row);
             let event = match usable(&row, &folder) {
-                Ok(()) if row.has_begun() => Event::Restarted,
+                Ok(()) if row.has_begun() => JobEvent::Restarted,
                 Ok(()) => {
                     self.enqueue(&row);
                     continue;
                 }
-                Err(why) => Event::Failed(why),
+                Err(why) => JobEvent::Failed(why),
             };
-            let taken = jobs.happen(&row.id, event, |_row| {})?;
+            let taken = jobs.apply_event(&row.id, event, |_row| {})?;
             if let Some((row, _)) = taken.filter(|(row, _)| row.is_open()) {
                 self.enqueue(&row);
             }
@@ -107,8 +107,8 @@ impl Batches {
 
 /// Removes what an ended job no longer needs, if a crash came before that.
 fn finish(row: &JobRow, folder: &JobFolder) -> Result<(), super::FolderError> {
-    if folder.read(JobFile::Component, 1).is_ok() {
-        tidy(row, folder)?;
+    if folder.read_file(JobFile::Component, 1).is_ok() {
+        tidy_folder(row, folder)?;
     }
     Ok(())
 }
@@ -120,24 +120,28 @@ fn usable(row: &JobRow, folder: &JobFolder) -> Result<(), String> {
     };
     if row.is_component() {
         folder
-            .read(JobFile::Component, row.component_size)
+            .read_file(JobFile::Component, row.component_size)
             .map_err(lost)?;
     }
     if row.has_begun() {
-        folder.open(&row.checkpoint).map_err(lost)?;
+        folder.open_files(&row.checkpoint).map_err(lost)?;
     }
     Ok(())
 }
 
 /// Removes directories without a job: a submission that was never finished, a job whose row was deleted.
-fn sweep(jobs: &JobTable, batch: &Path, submitting: &SubmissionClaims) -> Result<(), OpenError> {
-    for name in directory::names(batch)? {
-        let Some(id) = job(&name) else {
+fn sweep(
+    jobs: &JobTable,
+    batch: &Path,
+    submitting: &SubmissionClaims,
+) -> Result<(), OpenJobsError> {
+    for name in directory::list_names(batch)? {
+        let Some(id) = job_of_folder(&name) else {
             tracing::warn!(name = %name.display(), "ignoring an entry in the directory of batch jobs that belongs to no job");
             continue;
         };
         // The job is being submitted now.
-        let Ok(_claim) = submitting.claim(&id, JobClass::Research) else {
+        let Ok(_claim) = submitting.claim_submission(&id, JobClass::Research) else {
             continue;
         };
         if jobs.get(&id)?.is_none() {
@@ -154,14 +158,14 @@ fn expire(
     batch: &Path,
     submitting: &SubmissionClaims,
     row: &JobRow,
-) -> Result<(), OpenError> {
+) -> Result<(), OpenJobsError> {
     // Until all is removed, nobody submits under its id.
-    let Ok(_claim) = submitting.claim(&row.id, row.class()) else {
+    let Ok(_claim) = submitting.claim_submission(&row.id, row.class()) else {
         return Ok(());
     };
     // A crash between the two leaves a directory that the next sweep removes.
-    jobs.forget(row)?;
-    JobFolder::new(batch, &row.id).remove()?;
+    jobs.forget_job(row)?;
+    JobFolder::new(batch, &row.id).remove_folder()?;
     Ok(())
 }
 
@@ -172,20 +176,20 @@ pub struct RetentionWorker(pub Batches);
 impl Worker for RetentionWorker {
     const NAME: &'static str = "batch";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let own = self.0.clone();
         spawn_blocking(move || own.keep()).await??;
-        Ok(Step::Idle(PAUSE))
+        Ok(WorkerStep::Idle(PAUSE))
     }
 }
 
 impl Batches {
-    fn keep(&self) -> Result<(), OpenError> {
+    fn keep(&self) -> Result<(), OpenJobsError> {
         let runner = &self.runner;
         let now = self.runner.clock.now();
         let mut phases: Vec<_> = Vec::new();
         let mut over: Vec<JobRow> = Vec::new();
-        for row in runner.jobs.all()? {
+        for row in runner.jobs.all_jobs()? {
             let row = row?;
             if row.expires.is_some_and(|expires| expires <= now) {
                 over.push(row);
@@ -197,8 +201,8 @@ impl Batches {
             expire(&runner.jobs, &runner.batch, &self.submitting, &row)?;
         }
         sweep(&runner.jobs, &runner.batch, &self.submitting)?;
-        runner.meters.show(&phases);
-        runner.space.measure()?;
+        runner.meters.show_phases(&phases);
+        runner.space.measure_space()?;
         Ok(())
     }
 }
@@ -215,21 +219,21 @@ mod tests {
         let (_, jobs) = fixture.open();
         let batch = tempfile::tempdir().unwrap();
         let row = row("j", "researcher/anna");
-        jobs.submit(row.clone(), 1).unwrap();
+        jobs.submit_job(row.clone(), 1).unwrap();
         let folder = JobFolder::new(batch.path(), &row.id);
-        folder.make().unwrap();
+        folder.make_folder().unwrap();
         let submitting = SubmissionClaims::default();
         let is_there = || {
-            let names = directory::names(batch.path()).unwrap();
+            let names = directory::list_names(batch.path()).unwrap();
             (jobs.get(&row.id).unwrap().is_some(), !names.is_empty())
         };
-        let claim = submitting.claim(&row.id, row.class()).unwrap();
+        let claim = submitting.claim_submission(&row.id, row.class()).unwrap();
         expire(&jobs, batch.path(), &submitting, &row).unwrap();
         assert_eq!(is_there(), (true, true));
         drop(claim);
         expire(&jobs, batch.path(), &submitting, &row).unwrap();
         assert_eq!(is_there(), (false, false));
-        let claim = submitting.claim(&row.id, row.class());
+        let claim = submitting.claim_submission(&row.id, row.class());
         assert!(claim.is_ok(), "it is free again");
     }
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use archive_db::DbError;
-use archive_decisions::batch::life::{Event, JobGap, Step};
-use archive_model::{FailureKind, FileOutcome, JobId};
+use archive_decisions::batch::life::{JobEvent, JobGap, JobStep};
+use archive_model::{BatchFileOutcome, FailureKind, JobId};
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -28,7 +28,7 @@ pub(crate) enum RunPiece {
     /// The next bytes about the next file.
     Output(Bytes),
     /// The end of a file.
-    Done(Box<FileOutcome>),
+    Done(Box<BatchFileOutcome>),
     /// The end of the run; the files of these nodes and volumes are missing.
     End(Vec<JobGap>),
 }
@@ -97,10 +97,12 @@ impl Keeper {
         space: super::space::Space,
     ) -> Result<Self, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let mut files = folder.open(&row.checkpoint).map_err(|error| text(&error))?;
+        let mut files = folder
+            .open_files(&row.checkpoint)
+            .map_err(|error| text(&error))?;
         let mut checkpoint = row.checkpoint.clone();
         if checkpoint.manifest == 0 {
-            let line = lines::job(row).map_err(|error| text(&error))?;
+            let line = lines::job_line(row).map_err(|error| text(&error))?;
             files.manifest.append(&line).map_err(|error| text(&error))?;
             checkpoint.manifest = length(&line);
         }
@@ -125,7 +127,7 @@ impl Keeper {
     ///
     /// # Errors
     /// The admin data cannot be written.
-    pub(crate) fn run(
+    pub(crate) fn run_keeper(
         mut self,
         pieces: mpsc::Receiver<RunPiece>,
         runtime: &Handle,
@@ -155,7 +157,7 @@ impl Keeper {
     ) -> Result<RunEnd, WriteError> {
         let mut whole = None;
         loop {
-            let waited = runtime.block_on(self.clock.timeout(TIME, pieces.recv()));
+            let waited = runtime.block_on(self.clock.run_with_timeout(TIME, pieces.recv()));
             match waited {
                 // Nothing is received: what is there gets its checkpoint in the meantime.
                 Err(_late) => self.note()?,
@@ -176,13 +178,13 @@ impl Keeper {
             );
             return Err(wrong(said));
         }
-        self.space.take(length(bytes)).map_err(wrong)?;
+        self.space.take_bytes(length(bytes)).map_err(wrong)?;
         self.unnoted = self.unnoted.saturating_add(length(bytes));
         self.files.output.append(bytes).map_err(wrong)
     }
 
-    fn done(&mut self, outcome: &FileOutcome) -> Result<(), WriteError> {
-        let (mut manifest, errors) = lines::file(outcome).map_err(wrong)?;
+    fn done(&mut self, outcome: &BatchFileOutcome) -> Result<(), WriteError> {
+        let (mut manifest, errors) = lines::outcome_lines(outcome).map_err(wrong)?;
         let is_unread = is_unread(outcome);
         if is_unread {
             // Only the reason is kept.
@@ -195,7 +197,7 @@ impl Keeper {
             }
         }
         self.space
-            .take(length(&manifest).saturating_add(length(&errors)))
+            .take_bytes(length(&manifest).saturating_add(length(&errors)))
             .map_err(wrong)?;
         if !errors.is_empty() {
             self.files.errors.append(&errors).map_err(wrong)?;
@@ -240,20 +242,25 @@ impl Keeper {
         let unread = self.unread;
         let event = if checkpoint.after.is_none() {
             // Only the first line of the manifest.
-            Event::Woke
+            JobEvent::Woke
         } else {
-            Event::Progress
+            JobEvent::Progress
         };
-        let noted = self.jobs.happen(&self.id, event, move |row| {
+        let noted = self.jobs.apply_event(&self.id, event, move |row| {
             row.checkpoint = checkpoint;
             row.life.unread = unread;
         })?;
         self.is_noted = true;
         match noted {
-            None | Some((_, Step::Stop | Step::Close)) => Err(WriteError::Over),
+            None | Some((_, JobStep::Stop | JobStep::Close)) => Err(WriteError::Over),
             Some((
                 _,
-                Step::Wait | Step::Look | Step::Run | Step::Pause(_) | Step::Compare | Step::Reduce,
+                JobStep::Wait
+                | JobStep::Look
+                | JobStep::Run
+                | JobStep::Pause(_)
+                | JobStep::Compare
+                | JobStep::Reduce,
             )) => Ok(()),
         }
     }
@@ -264,7 +271,7 @@ fn length(bytes: &[u8]) -> u64 {
 }
 
 /// Returns whether no node has read the file, and nothing else is known of it.
-fn is_unread(outcome: &FileOutcome) -> bool {
+fn is_unread(outcome: &BatchFileOutcome) -> bool {
     let mut kinds = outcome.failures.iter().map(|failure| failure.kind);
     !outcome.failures.is_empty() && kinds.all(|kind| kind == FailureKind::Unread)
 }
@@ -284,7 +291,7 @@ mod tests {
                 offset: None,
                 reason: "x".to_owned(),
             };
-            is_unread(&FileOutcome {
+            is_unread(&BatchFileOutcome {
                 name: FileName::new("a").unwrap(),
                 node: NodeId::new("n").unwrap(),
                 volume: VolumeId::new("v").unwrap(),

@@ -42,19 +42,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_decisions::batch::life::{Event, Phase};
-use archive_decisions::batch::queue::{ClassKey, Queue};
+use archive_decisions::batch::life::{JobEvent, JobPhase};
+use archive_decisions::batch::queue::{ClassKey, JobQueue};
 use archive_model::{JobId, JobStatus};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-pub use chunks::{JobBytes, ReadError};
+pub use chunks::{JobBytes, ReadOutputError};
 pub use folder::{FolderError, JobFile};
-pub use keep::{OpenError, RetentionWorker};
+pub use keep::{OpenJobsError, RetentionWorker};
 pub use meters::Meters;
 pub use runner::{BatchError, Runner};
 pub use settings::BatchSettings;
-pub use submit::{PendingSubmission, Submission, SubmitError};
+pub use submit::{PendingSubmission, SubmitError, SubmittedJob};
 pub use table::{JobRow, JobTable};
 
 /// The pause after the row of a job could not be written.
@@ -65,7 +65,7 @@ const AGAIN: Duration = Duration::from_secs(15);
 pub struct Batches {
     runner: Runner,
     settings: Arc<BatchSettings>,
-    queue: Arc<Mutex<Queue>>,
+    queue: Arc<Mutex<JobQueue>>,
     /// Notified when a job was submitted or has ended.
     wake: Arc<Notify>,
     submitting: submit::SubmissionClaims,
@@ -91,19 +91,19 @@ pub struct BatchParts {
 }
 
 impl Batches {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, JobQueue> {
         self.queue.lock()
     }
 
     /// Runs jobs whose turn has come, until the stop.
-    pub async fn dispatch(self, tasks: Tasks) {
-        let stop = tasks.stop();
+    pub async fn dispatch_jobs(self, tasks: Tasks) {
+        let stop = tasks.stop_token();
         while !stop.is_cancelled() {
             loop {
                 let next = self.queue().take_next();
                 let Some((class, id)) = next else { break };
                 let own = self.clone();
-                let stop = tasks.stop();
+                let stop = tasks.stop_token();
                 tasks.spawn_once("batch-job", async move {
                     own.run(class, id, stop).await;
                     Ok::<(), Infallible>(())
@@ -119,16 +119,16 @@ impl Batches {
     /// Runs one job to its end, or until the stop. If its row cannot be written, the job is as it was, and is tried
     /// again.
     async fn run(self, class: ClassKey, id: JobId, stop: tokio_util::sync::CancellationToken) {
-        let cancel = self.runner.live.enter(&id);
-        while let Err(error) = self.runner.run(&id, &cancel, &stop).await {
+        let cancel = self.runner.live.enter_job(&id);
+        while let Err(error) = self.runner.run_job(&id, &cancel, &stop).await {
             tracing::error!(job = %id, %error, "cannot continue a batch job; trying again");
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.runner.clock.sleep(AGAIN) => {}
             }
         }
-        self.runner.live.leave(&id);
-        self.queue().ended(&class);
+        self.runner.live.leave_job(&id);
+        self.queue().end_job(&class);
         self.wake.notify_one();
     }
 
@@ -136,7 +136,7 @@ impl Batches {
     ///
     /// # Errors
     /// [`BatchError`] if the admin data cannot be read.
-    pub async fn find(&self, id: &JobId) -> Result<Option<JobRow>, BatchError> {
+    pub async fn find_job(&self, id: &JobId) -> Result<Option<JobRow>, BatchError> {
         let jobs = self.runner.jobs.clone();
         let id = id.clone();
         Ok(tokio::task::spawn_blocking(move || jobs.get(&id)).await??)
@@ -146,14 +146,14 @@ impl Batches {
     ///
     /// # Errors
     /// [`BatchError`] if the admin data cannot be read.
-    pub async fn list(
+    pub async fn list_jobs(
         &self,
         wanted: impl Fn(&JobRow) -> bool + Send + 'static,
     ) -> Result<Vec<JobId>, BatchError> {
         let jobs = self.runner.jobs.clone();
         let listed = tokio::task::spawn_blocking(move || {
             let mut found = Vec::new();
-            for row in jobs.all()? {
+            for row in jobs.all_jobs()? {
                 let row = row?;
                 if wanted(&row) {
                     found.push((row.submitted, row.id));
@@ -171,18 +171,19 @@ impl Batches {
     ///
     /// # Errors
     /// [`BatchError`] if the admin data cannot be written.
-    pub async fn cancel(&self, id: &JobId, who: String) -> Result<Option<JobRow>, BatchError> {
+    pub async fn cancel_job(&self, id: &JobId, who: String) -> Result<Option<JobRow>, BatchError> {
         let jobs = self.runner.jobs.clone();
         let of = id.clone();
-        let happened =
-            tokio::task::spawn_blocking(move || jobs.happen(&of, Event::Cancelled(who), |_row| {}));
+        let happened = tokio::task::spawn_blocking(move || {
+            jobs.apply_event(&of, JobEvent::Cancelled(who), |_row| {})
+        });
         let Some((row, _)) = happened.await?? else {
             return Ok(None);
         };
         // The running job looks at its row.
-        self.runner.live.cancel(id);
+        self.runner.live.cancel_job(id);
         // A job that ran before a restart keeps its turn: what it has not read is still to be counted.
-        if !row.is_open() && self.queue().remove(&row.class_key(), id) {
+        if !row.is_open() && self.queue().remove_job(&row.class_key(), id) {
             self.tidy(row.clone());
         }
         Ok(Some(row))
@@ -192,19 +193,19 @@ impl Batches {
     fn tidy(&self, row: JobRow) {
         let folder = folder::JobFolder::new(&self.runner.batch, &row.id);
         drop(tokio::task::spawn_blocking(move || {
-            if let Err(error) = runner::tidy(&row, &folder) {
+            if let Err(error) = runner::tidy_folder(&row, &folder) {
                 tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
             }
         }));
     }
 
     /// Returns the state of a job, with the progress of each node if it runs.
-    pub fn status(&self, row: &JobRow) -> JobStatus {
-        row.status(self.runner.live.nodes(&row.id))
+    pub fn job_status(&self, row: &JobRow) -> JobStatus {
+        row.to_status(self.runner.live.node_progress(&row.id))
     }
 
     /// Returns the bytes of a file that a job left, from an offset up to a length.
-    pub fn bytes(&self, row: &JobRow, name: JobFile, offset: u64, length: u64) -> JobBytes {
+    pub fn read_output(&self, row: &JobRow, name: JobFile, offset: u64, length: u64) -> JobBytes {
         JobBytes {
             folder: Arc::new(folder::JobFolder::new(&self.runner.batch, &row.id)),
             name,
@@ -222,8 +223,8 @@ impl Batches {
     fn enqueue(&self, row: &JobRow) {
         let class = row.class_key();
         let id = row.id.clone();
-        if row.life.phase == Phase::Waiting {
-            self.queue().push(&class, &row.who, id);
+        if row.life.phase == JobPhase::Waiting {
+            self.queue().push_job(&class, &row.who, id);
         } else {
             self.queue().push_first(&class, id);
         }

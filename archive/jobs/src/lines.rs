@@ -2,7 +2,7 @@
 
 use archive_decisions::store::Content;
 use archive_model::{
-    FailureKind, FileFailure, FileName, FileOutcome, NodeId, Program, Root, VolumeId,
+    BatchFileOutcome, FailureKind, FileFailure, FileName, NodeId, Program, Root, VolumeId,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -89,7 +89,7 @@ pub(crate) enum MissReason {
 }
 
 /// Returns the first line of the manifest.
-pub(crate) fn job(row: &JobRow) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn job_line(row: &JobRow) -> Result<Vec<u8>, serde_json::Error> {
     let (built_in, component) = match &row.spec.program {
         Program::BuiltIn(name) => (Some(name.as_str()), None),
         Program::Component(root) => (None, Some(root.to_string())),
@@ -117,7 +117,9 @@ pub(crate) fn job(row: &JobRow) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 /// Returns the lines of the manifest and of the list of errors for a file that was read, ready to be appended.
-pub(crate) fn file(outcome: &FileOutcome) -> Result<(Vec<u8>, Vec<u8>), serde_json::Error> {
+pub(crate) fn outcome_lines(
+    outcome: &BatchFileOutcome,
+) -> Result<(Vec<u8>, Vec<u8>), serde_json::Error> {
     let kept = outcome.failures.len() as u64;
     let manifest = line(&FileLine {
         file: &outcome.name,
@@ -149,7 +151,7 @@ pub(crate) fn file(outcome: &FileOutcome) -> Result<(Vec<u8>, Vec<u8>), serde_js
 }
 
 /// Returns the line of the list of errors for a file that nobody has read.
-pub(crate) fn unread(
+pub(crate) fn unread_line(
     file: &FileName,
     node: Option<&NodeId>,
     missed: MissReason,
@@ -170,7 +172,10 @@ pub(crate) fn unread(
 }
 
 /// Returns the line of the list of errors for a file of which a node read other bytes than the archive has.
-pub(crate) fn other(read: &ManifestEntry, content: &Content) -> Result<Vec<u8>, serde_json::Error> {
+pub(crate) fn other_content_line(
+    read: &ManifestEntry,
+    content: &Content,
+) -> Result<Vec<u8>, serde_json::Error> {
     let reason = format!(
         "the node read another file of this name, and what the job wrote of it is in the output: read was root {} of {} \
          bytes, the archive has root {} of {} bytes; have an officer settle it (`holdfast check`, `holdfast anomalies`), \
@@ -186,7 +191,7 @@ pub(crate) fn other(read: &ManifestEntry, content: &Content) -> Result<Vec<u8>, 
     })
 }
 
-fn error(outcome: &FileOutcome, failure: &FileFailure) -> Result<Vec<u8>, serde_json::Error> {
+fn error(outcome: &BatchFileOutcome, failure: &FileFailure) -> Result<Vec<u8>, serde_json::Error> {
     line(&ErrorLine {
         file: &outcome.name,
         node: outcome.node.as_str(),

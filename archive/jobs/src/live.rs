@@ -27,33 +27,33 @@ impl RunningJobs {
     }
 
     /// Adds a job; returns the token that makes it end.
-    pub(crate) fn enter(&self, id: &JobId) -> CancellationToken {
+    pub(crate) fn enter_job(&self, id: &JobId) -> CancellationToken {
         let mut all = self.all();
         let running = all.entry(id.clone()).or_default();
         running.cancel.clone()
     }
 
     /// Removes a job that has stopped.
-    pub(crate) fn leave(&self, id: &JobId) {
+    pub(crate) fn leave_job(&self, id: &JobId) {
         self.all().remove(id);
     }
 
     /// Tells a running job that its row has ended.
-    pub(crate) fn cancel(&self, id: &JobId) {
+    pub(crate) fn cancel_job(&self, id: &JobId) {
         if let Some(running) = self.all().get(id) {
             running.cancel.cancel();
         }
     }
 
     /// Begins a new run of a job.
-    pub(crate) fn begin(&self, id: &JobId) {
+    pub(crate) fn begin_job(&self, id: &JobId) {
         if let Some(running) = self.all().get_mut(id) {
             running.nodes.clear();
         }
     }
 
     /// Notes the progress that a node reports now.
-    pub(crate) fn progress(&self, id: &JobId, progress: JobNode, now: Timestamp) {
+    pub(crate) fn note_progress(&self, id: &JobId, progress: JobNode, now: Timestamp) {
         if let Some(running) = self.all().get_mut(id) {
             let nodes = &mut running.nodes;
             if nodes.len() < MOST_NODES || nodes.contains_key(&progress.node) {
@@ -64,7 +64,7 @@ impl RunningJobs {
     }
 
     /// Returns the progress of each node, by its name.
-    pub(crate) fn nodes(&self, id: &JobId) -> Vec<JobNode> {
+    pub(crate) fn node_progress(&self, id: &JobId) -> Vec<JobNode> {
         let all = self.all();
         let running = all.get(id);
         running.map_or_else(Vec::new, |running| {

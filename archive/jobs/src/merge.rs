@@ -19,7 +19,7 @@ use std::fmt;
 
 use archive_decisions::batch::life::JobGap;
 use archive_model::limits::MOST_GAPS;
-use archive_model::{FileName, FileOutcome, FileSelection, NodeId};
+use archive_model::{BatchFileOutcome, FileName, FileSelection, NodeId};
 use bytes::Bytes;
 
 /// The most bytes of output in one message.
@@ -69,7 +69,7 @@ enum SourceState<E> {
 #[derive(Debug)]
 enum PendingPiece {
     Output(Bytes),
-    Done(Box<FileOutcome>),
+    Done(Box<BatchFileOutcome>),
 }
 
 /// The reason why the run of a node ended early.
@@ -87,7 +87,7 @@ pub(crate) enum MergeItem<E> {
     /// The next bytes about a file.
     Output(Bytes),
     /// The end of a file.
-    Done(Box<FileOutcome>),
+    Done(Box<BatchFileOutcome>),
     /// The end of the merge: all that follows would come after what this node has not sent.
     Broken(NodeId, SourceError<E>),
 }
@@ -117,7 +117,7 @@ impl<E> Merge<E> {
     }
 
     /// Returns the runs whose next message may be fed now.
-    pub(crate) fn hungry(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn hungry_replicas(&self) -> impl Iterator<Item = usize> + '_ {
         let hungry = |state: &SourceState<E>| match state {
             SourceState::Unknown | SourceState::Begun(_) | SourceState::Ignored => true,
             SourceState::Held(..) | SourceState::Broken(..) | SourceState::Over => false,
@@ -129,7 +129,7 @@ impl<E> Merge<E> {
     }
 
     /// Adds the announcement of a node's next file.
-    pub(crate) fn begin(&mut self, index: usize, name: FileName) {
+    pub(crate) fn begin_file(&mut self, index: usize, name: FileName) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -144,7 +144,7 @@ impl<E> Merge<E> {
             None
         };
         if let Some(wrong) = wrong {
-            return self.lied(index, wrong);
+            return self.accuse_replica(index, wrong);
         }
         if source.may_send() {
             source.last = Some(name.clone());
@@ -153,13 +153,13 @@ impl<E> Merge<E> {
     }
 
     /// Adds output of the file that a node began.
-    pub(crate) fn output(&mut self, index: usize, bytes: Bytes) {
+    pub(crate) fn push_output(&mut self, index: usize, bytes: Bytes) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
         if bytes.is_empty() || bytes.len() > LARGEST_OUTPUT {
             let reason = format!("it sent {} bytes of output in one message", bytes.len());
-            return self.lied(index, reason);
+            return self.accuse_replica(index, reason);
         }
         source.output = source.output.saturating_add(bytes.len() as u64);
         match &source.state {
@@ -168,7 +168,7 @@ impl<E> Merge<E> {
             }
             SourceState::Ignored => {}
             _ => {
-                self.lied(
+                self.accuse_replica(
                     index,
                     "it sent output of a file that it did not begin".to_owned(),
                 );
@@ -177,7 +177,7 @@ impl<E> Merge<E> {
     }
 
     /// Adds the end of a file of a node.
-    pub(crate) fn done(&mut self, index: usize, done: Box<FileOutcome>) {
+    pub(crate) fn end_file(&mut self, index: usize, done: Box<BatchFileOutcome>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -194,13 +194,13 @@ impl<E> Merge<E> {
             None
         };
         if let Some(wrong) = wrong {
-            return self.lied(index, wrong);
+            return self.accuse_replica(index, wrong);
         }
         let next = match &source.state {
             SourceState::Begun(name) => SourceState::Held(name.clone(), PendingPiece::Done(done)),
             SourceState::Ignored => SourceState::Unknown,
             _ => {
-                return self.lied(index, format!("it ended {} twice", done.name));
+                return self.accuse_replica(index, format!("it ended {} twice", done.name));
             }
         };
         source.state = next;
@@ -209,7 +209,7 @@ impl<E> Merge<E> {
     }
 
     /// Adds the end of a node's run, with the number of files that it reports, and its gaps.
-    pub(crate) fn end(&mut self, index: usize, files: u64, gaps: Vec<JobGap>) {
+    pub(crate) fn end_replica(&mut self, index: usize, files: u64, gaps: Vec<JobGap>) {
         let Some(source) = self.sources.get_mut(index) else {
             return;
         };
@@ -226,7 +226,7 @@ impl<E> Merge<E> {
             None
         };
         if let Some(wrong) = wrong {
-            return self.lied(index, wrong);
+            return self.accuse_replica(index, wrong);
         }
         if source.may_send() {
             source.state = SourceState::Over;
@@ -235,13 +235,13 @@ impl<E> Merge<E> {
     }
 
     /// Marks the run of a node as failed.
-    pub(crate) fn fail(&mut self, index: usize, why: E) {
+    pub(crate) fn fail_replica(&mut self, index: usize, why: E) {
         self.break_off(index, SourceError::Failed(why));
     }
 
     /// Marks a node that violates the protocol: it is a gap from here on. If half a file of it was emitted, the merge
     /// ends.
-    pub(crate) fn lied(&mut self, index: usize, reason: String) {
+    pub(crate) fn accuse_replica(&mut self, index: usize, reason: String) {
         if self.turn == Some(index) {
             return self.break_off(index, SourceError::Lied(reason));
         }
@@ -251,11 +251,11 @@ impl<E> Merge<E> {
         source.state = SourceState::Over;
         let reason = format!("the node violates the protocol: {reason}");
         let gap = match &source.last {
-            Some(last) => JobGap::node(
+            Some(last) => JobGap::node_gap(
                 &source.node,
                 format!("{reason} (its files before {last} were read)"),
             ),
-            None => JobGap::node(&source.node, reason),
+            None => JobGap::node_gap(&source.node, reason),
         };
         self.gaps.push(gap);
     }
@@ -276,7 +276,7 @@ impl<E> Merge<E> {
     }
 
     /// Returns the next item, or `None` at the end and while a message is missing on which it depends.
-    pub(crate) fn pull(&mut self) -> Option<MergeItem<E>> {
+    pub(crate) fn pull_item(&mut self) -> Option<MergeItem<E>> {
         let turn = match self.turn {
             Some(turn) => turn,
             None => self.choose()?,
@@ -381,7 +381,7 @@ impl<E> Source<E> {
 }
 
 /// Returns whether nothing of the file failed.
-fn is_whole(done: &FileOutcome) -> bool {
+fn is_whole(done: &BatchFileOutcome) -> bool {
     done.failures.is_empty() && done.more_failures == 0
 }
 

@@ -2,7 +2,7 @@
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
-use archive_decisions::batch::life::{Ending, Phase};
+use archive_decisions::batch::life::{JobEnding, JobPhase};
 
 /// The instruments of batch jobs; cheap to clone.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Meters {
     }
 
     /// Shows how many jobs are in each phase.
-    pub fn show(&self, phases: &[Phase]) {
+    pub fn show_phases(&self, phases: &[JobPhase]) {
         for (state, gauge) in &self.states {
             let count = phases
                 .iter()
@@ -65,15 +65,15 @@ impl Meters {
 }
 
 /// Returns the label of a phase.
-const fn word(phase: Phase) -> &'static str {
+const fn word(phase: JobPhase) -> &'static str {
     match phase {
-        Phase::Waiting => "queued",
-        Phase::Reading | Phase::Comparing => "running",
-        Phase::Reducing => "reducing",
-        Phase::Closing(_) => "closing",
-        Phase::Ended(Ending::Done) => "done",
-        Phase::Ended(Ending::Partial) => "partial",
-        Phase::Ended(Ending::Failed) => "failed",
-        Phase::Ended(Ending::Cancelled) => "cancelled",
+        JobPhase::Waiting => "queued",
+        JobPhase::Reading | JobPhase::Comparing => "running",
+        JobPhase::Reducing => "reducing",
+        JobPhase::Closing(_) => "closing",
+        JobPhase::Ended(JobEnding::Done) => "done",
+        JobPhase::Ended(JobEnding::Partial) => "partial",
+        JobPhase::Ended(JobEnding::Failed) => "failed",
+        JobPhase::Ended(JobEnding::Cancelled) => "cancelled",
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use archive_batch::{Control, JobError, Reduce, Reducer, Sink, Stop};
+use archive_batch::{BatchJobError, Reduce, Reducer, Sink, Stop, StopControl};
 use archive_durable::AppendFile;
 
 use super::folder::{JobFile, JobFolder};
@@ -16,12 +16,12 @@ mod tests;
 ///
 /// # Errors
 /// The reason why there is no result, in words for the person who submitted the job.
-pub(crate) fn reduce(
+pub(crate) fn reduce_result(
     kind: Reduce,
     row: &JobRow,
     folder: &JobFolder,
     space: &Space,
-    control: &Control,
+    control: &StopControl,
 ) -> Result<Option<u64>, String> {
     match kind {
         Reduce::Concatenate => return Ok(None),
@@ -29,14 +29,14 @@ pub(crate) fn reduce(
         Reduce::Sort | Reduce::Unique | Reduce::Sum => {}
     }
     let mut input = folder
-        .read(JobFile::Output, row.checkpoint.output)
+        .read_file(JobFile::Output, row.checkpoint.output)
         .map_err(|error| error.to_string())?;
     let mut out = ResultFile::open(row, folder, space)?;
-    let scratch = folder.scratch().map_err(|error| error.to_string())?;
-    let room = space.scratch();
-    let room = move |bytes| room.hold(bytes).map_err(io::Error::other);
-    let reducer = Reducer::new(kind, &scratch).within(room);
-    let made = reducer.reduce(&mut input, &mut out, control);
+    let scratch = folder.scratch_folder().map_err(|error| error.to_string())?;
+    let room = space.new_scratch();
+    let room = move |bytes| room.hold_bytes(bytes).map_err(io::Error::other);
+    let reducer = Reducer::new(kind, &scratch).with_room(room);
+    let made = reducer.reduce_outputs(&mut input, &mut out, control);
     folder.drop_scratch().map_err(|error| error.to_string())?;
     match made {
         Ok(()) => out.finish().map(Some),
@@ -59,9 +59,9 @@ impl ResultFile {
     /// Creates the file, empty.
     pub(crate) fn open(row: &JobRow, folder: &JobFolder, space: &Space) -> Result<Self, String> {
         let file = folder
-            .append(JobFile::Result, 0)
+            .append_file(JobFile::Result, 0)
             .map_err(|error| error.to_string())?;
-        folder.sync().map_err(|error| error.to_string())?;
+        folder.sync_folder().map_err(|error| error.to_string())?;
         Ok(Self {
             file,
             space: space.clone(),
@@ -81,7 +81,9 @@ impl ResultFile {
                 self.most
             ));
         }
-        self.space.take(count).map_err(|full| full.to_string())?;
+        self.space
+            .take_bytes(count)
+            .map_err(|full| full.to_string())?;
         self.file.append(bytes).map_err(|error| error.to_string())
     }
 
@@ -92,7 +94,7 @@ impl ResultFile {
     }
 
     /// Returns the reason why there is no result: a failed write comes before the error that followed from it.
-    fn why(&mut self, error: &JobError) -> String {
+    fn why(&mut self, error: &BatchJobError) -> String {
         self.failure.take().unwrap_or_else(|| error.to_string())
     }
 }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_db::DbError;
-use archive_decisions::batch::life::{Ending, Event, Phase, Step};
+use archive_decisions::batch::life::{JobEnding, JobEvent, JobPhase, JobStep};
 use archive_ledger::standing::StandingView;
 use archive_model::{JobId, NodeState, Program};
 use archive_replicas::Replicas;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
@@ -50,7 +50,7 @@ pub enum BatchError {
 
 impl Runner {
     /// Takes a job to its end, or until `stop`; `cancel` is cancelled when its row has ended.
-    pub(super) fn run<'a>(
+    pub(super) fn run_job<'a>(
         &'a self,
         id: &'a JobId,
         cancel: &'a CancellationToken,
@@ -65,14 +65,14 @@ impl Runner {
         cancel: &CancellationToken,
         stop: &CancellationToken,
     ) -> Result<(), BatchError> {
-        let mut next = self.happen(id, Event::Turn).await?;
+        let mut next = self.happen(id, JobEvent::Turn).await?;
         while let Some((row, step)) = next {
-            if step == Step::Stop || step == Step::Wait {
+            if step == JobStep::Stop || step == JobStep::Wait {
                 return self.tidy(row).await;
             }
             let halt = CancellationToken::new();
             // A job that is ending is not ended earlier by its time limit or a person.
-            let may_end = step != Step::Close;
+            let may_end = step != JobStep::Close;
             let event = {
                 let doing = self.perform(&row, step, &halt);
                 tokio::pin!(doing);
@@ -87,12 +87,12 @@ impl Runner {
                     () = cancel.cancelled(), if may_end => {
                         halt.cancel();
                         doing.await?;
-                        Event::Woke
+                        JobEvent::Woke
                     }
-                    () = self.clock.sleep(self.left(&row)), if may_end => {
+                    () = self.clock.sleep(self.time_left(&row)), if may_end => {
                         halt.cancel();
                         doing.await?;
-                        Event::TimeOver
+                        JobEvent::TimeOver
                     }
                     event = &mut doing => event?,
                 }
@@ -103,67 +103,71 @@ impl Runner {
     }
 
     /// Applies an event; returns the row and the next step.
-    async fn happen(&self, id: &JobId, event: Event) -> Result<Option<(JobRow, Step)>, BatchError> {
+    async fn happen(
+        &self,
+        id: &JobId,
+        event: JobEvent,
+    ) -> Result<Option<(JobRow, JobStep)>, BatchError> {
         let jobs = self.jobs.clone();
         let id = id.clone();
         let happened = spawn_blocking(move || {
-            if matches!(event, Event::Woke | Event::Restarted) {
+            if matches!(event, JobEvent::Woke | JobEvent::Restarted) {
                 tracing::trace!(job = %id, ?event, "a batch job continues");
             } else {
                 tracing::debug!(job = %id, ?event, "a batch job continues");
             }
-            jobs.happen(&id, event, |_row| {})
+            jobs.apply_event(&id, event, |_row| {})
         });
         Ok(happened.await??)
     }
 
     /// Returns the time that the job may still take.
-    pub(super) fn left(&self, row: &JobRow) -> Duration {
+    pub(super) fn time_left(&self, row: &JobRow) -> Duration {
         let end = row.deadline().unwrap_or(Timestamp::MAX);
         let left = end.duration_since(self.clock.now());
         Duration::try_from(left).unwrap_or_default()
     }
 
-    pub(super) fn folder(&self, row: &JobRow) -> JobFolder {
+    pub(super) fn job_folder(&self, row: &JobRow) -> JobFolder {
         JobFolder::new(&self.batch, &row.id)
     }
 
     async fn perform(
         &self,
         row: &JobRow,
-        step: Step,
+        step: JobStep,
         halt: &CancellationToken,
-    ) -> Result<Event, BatchError> {
+    ) -> Result<JobEvent, BatchError> {
         match step {
-            Step::Look => Ok(tokio::select! {
-                () = halt.cancelled() => Event::Woke,
+            JobStep::Look => Ok(tokio::select! {
+                () = halt.cancelled() => JobEvent::Woke,
                 event = self.look(row) => event,
             }),
-            Step::Pause(pause) => {
+            JobStep::Pause(pause) => {
                 tokio::select! {
                     () = halt.cancelled() => {}
                     () = self.clock.sleep(pause) => {}
                 }
-                Ok(Event::Woke)
+                Ok(JobEvent::Woke)
             }
-            Step::Run => self.read(row, halt).boxed().await,
-            Step::Compare => self.compare(row, halt).boxed().await,
-            Step::Close => {
-                let event = self.compare(row, halt).boxed().await?;
-                Ok(if let Event::Failed(why) = event {
-                    Event::Uncounted(why)
+            JobStep::Run => self.read_files(row, halt).boxed().await,
+            JobStep::Compare => self.compare_outputs(row, halt).boxed().await,
+            JobStep::Close => {
+                let event = self.compare_outputs(row, halt).boxed().await?;
+                Ok(if let JobEvent::Failed(why) = event {
+                    JobEvent::Uncounted(why)
                 } else {
                     event
                 })
             }
-            Step::Reduce => self.reduce(row, halt).boxed().await,
-            Step::Wait | Step::Stop => Ok(Event::Woke),
+            JobStep::Reduce => self.reduce_outputs(row, halt).boxed().await,
+            JobStep::Wait | JobStep::Stop => Ok(JobEvent::Woke),
         }
     }
 
-    async fn look(&self, row: &JobRow) -> Event {
-        match self.nodes(row).await {
-            Ok(nodes) => Event::Looked(nodes.into_iter().collect()),
+    async fn look(&self, row: &JobRow) -> JobEvent {
+        match self.asked_nodes(row).await {
+            Ok(nodes) => JobEvent::Looked(nodes.into_iter().collect()),
             Err(event) => event,
         }
     }
@@ -172,10 +176,12 @@ impl Runner {
     ///
     /// # Errors
     /// The event for the job if there is no such replica, or its monitor is silent.
-    pub(super) async fn nodes(&self, row: &JobRow) -> Result<Vec<NodeState>, Event> {
+    pub(super) async fn asked_nodes(&self, row: &JobRow) -> Result<Vec<NodeState>, JobEvent> {
         match self.replicas.nodes_in_service(&row.spec.replica).await {
-            Err(error) if error.kind == Kind::NotFound => Err(Event::Failed(error.reason)),
-            Err(error) => Err(Event::Silent(silent(row, &error.reason))),
+            Err(error) if error.kind == CallErrorKind::NotFound => {
+                Err(JobEvent::Failed(error.reason))
+            }
+            Err(error) => Err(JobEvent::Silent(silent(row, &error.reason))),
             Ok(nodes) => Ok(nodes),
         }
     }
@@ -185,8 +191,8 @@ impl Runner {
         if row.is_open() {
             return Ok(());
         }
-        let folder = self.folder(&row);
-        let tidied = spawn_blocking(move || tidy(&row, &folder)).await?;
+        let folder = self.job_folder(&row);
+        let tidied = spawn_blocking(move || tidy_folder(&row, &folder)).await?;
         if let Err(error) = tidied {
             tracing::warn!(%error, "cannot remove the superfluous files of a batch job");
         }
@@ -195,12 +201,15 @@ impl Runner {
 }
 
 /// Cuts the files of an ended job to the lengths in its row, and removes those that nobody can request.
-pub(super) fn tidy(row: &JobRow, folder: &JobFolder) -> Result<(), super::folder::FolderError> {
-    if let Some(Ending::Failed | Ending::Cancelled) = row.life.ending() {
+pub(super) fn tidy_folder(
+    row: &JobRow,
+    folder: &JobFolder,
+) -> Result<(), super::folder::FolderError> {
+    if let Some(JobEnding::Failed | JobEnding::Cancelled) = row.life.ending() {
         folder.drop_file(JobFile::Result)?;
     }
     if row.started.is_some() {
-        drop(folder.open(&row.checkpoint)?);
+        drop(folder.open_files(&row.checkpoint)?);
     }
     if row.result.is_some() {
         folder.drop_file(JobFile::Output)?;
@@ -227,6 +236,6 @@ impl JobRow {
 
     /// Returns whether it has begun.
     pub(super) fn has_begun(&self) -> bool {
-        self.life.phase != Phase::Waiting
+        self.life.phase != JobPhase::Waiting
     }
 }

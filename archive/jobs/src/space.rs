@@ -76,7 +76,7 @@ impl Space {
             reserve: RESERVE,
             unasked: Arc::new(AtomicU64::new(ASK)),
         };
-        space.measure()?;
+        space.measure_space()?;
         Ok(space)
     }
 
@@ -85,25 +85,28 @@ impl Space {
     }
 
     /// Measures the files of the jobs again.
-    pub(crate) fn measure(&self) -> Result<(), DiskError> {
+    pub(crate) fn measure_space(&self) -> Result<(), DiskError> {
         if self.most.is_none() {
             return Ok(());
         }
         let mut files = 0_u64;
-        for id in directory::names(&self.batch)?.iter().filter_map(job) {
-            files = files.saturating_add(JobFolder::new(&self.batch, &id).bytes()?);
+        for id in directory::list_names(&self.batch)?
+            .iter()
+            .filter_map(job_of_folder)
+        {
+            files = files.saturating_add(JobFolder::new(&self.batch, &id).count_bytes()?);
         }
         self.used().files = files;
         Ok(())
     }
 
     /// Takes room for bytes of a file, or fails if there is no such room.
-    pub(crate) fn take(&self, bytes: u64) -> Result<(), SpaceError> {
+    pub(crate) fn take_bytes(&self, bytes: u64) -> Result<(), SpaceError> {
         self.take_for(bytes, |used| &mut used.files)
     }
 
     /// Creates an empty space for sorting.
-    pub(crate) fn scratch(&self) -> Scratch {
+    pub(crate) fn new_scratch(&self) -> Scratch {
         Scratch {
             space: self.clone(),
             held: Mutex::default(),
@@ -117,7 +120,7 @@ impl Space {
     ) -> Result<(), SpaceError> {
         let unasked = self.unasked.fetch_add(bytes, Ordering::Relaxed);
         if unasked.saturating_add(bytes) >= ASK {
-            let free = archive_durable::Space::measure(&self.batch)?.free;
+            let free = archive_durable::Space::measure_space(&self.batch)?.free;
             if free.saturating_sub(bytes) < self.reserve {
                 // The next call asks again.
                 self.unasked.store(ASK, Ordering::Relaxed);
@@ -140,7 +143,7 @@ impl Space {
 
 impl Scratch {
     /// Changes its size to this number of bytes, or fails if there is no room.
-    pub(crate) fn hold(&self, bytes: u64) -> Result<(), SpaceError> {
+    pub(crate) fn hold_bytes(&self, bytes: u64) -> Result<(), SpaceError> {
         let mut held = self.held.lock();
         if bytes > *held {
             let more = bytes.saturating_sub(*held);
@@ -157,12 +160,12 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         // A smaller size always fits.
-        let _less = self.hold(0);
+        let _less = self.hold_bytes(0);
     }
 }
 
 /// Returns the job to which a directory belongs.
-pub(super) fn job(name: &OsString) -> Option<JobId> {
+pub(super) fn job_of_folder(name: &OsString) -> Option<JobId> {
     name.to_str().and_then(|name| JobId::new(name).ok())
 }
 
@@ -177,17 +180,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let id = JobId::new("j").unwrap();
         let folder = JobFolder::new(directory.path(), &id);
-        folder.make().unwrap();
+        folder.make_folder().unwrap();
         std::fs::write(directory.path().join("j/output"), [0; 60]).unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
-        space.take(40).unwrap();
-        assert!(matches!(space.take(1), Err(SpaceError::Bound(100))));
-        folder.remove().unwrap();
-        assert!(space.take(1).is_err());
-        space.measure().unwrap();
-        space.take(100).unwrap();
+        space.take_bytes(40).unwrap();
+        assert!(matches!(space.take_bytes(1), Err(SpaceError::Bound(100))));
+        folder.remove_folder().unwrap();
+        assert!(space.take_bytes(1).is_err());
+        space.measure_space().unwrap();
+        space.take_bytes(100).unwrap();
         let endless = Space::new(directory.path(), None).unwrap();
-        endless.take(1 << 20).unwrap();
+        endless.take_bytes(1 << 20).unwrap();
     }
 
     /// Fails if data being sorted do not count, are lost in a measurement, or count after the sort.
@@ -195,24 +198,24 @@ mod tests {
     fn scratch_counts_until_it_is_dropped() {
         let directory = tempfile::tempdir().unwrap();
         let space = Space::new(directory.path(), Some(100)).unwrap();
-        let one = space.scratch();
-        let other = space.scratch();
-        one.hold(60).unwrap();
-        other.hold(30).unwrap();
-        assert!(matches!(one.hold(71), Err(SpaceError::Bound(100))));
+        let one = space.new_scratch();
+        let other = space.new_scratch();
+        one.hold_bytes(60).unwrap();
+        other.hold_bytes(30).unwrap();
+        assert!(matches!(one.hold_bytes(71), Err(SpaceError::Bound(100))));
         // The bytes of `one` are not seen by a measurement, and still count.
-        space.measure().unwrap();
-        assert!(space.take(11).is_err());
-        one.hold(20).unwrap();
-        assert!(other.hold(81).is_err());
-        other.hold(80).unwrap();
+        space.measure_space().unwrap();
+        assert!(space.take_bytes(11).is_err());
+        one.hold_bytes(20).unwrap();
+        assert!(other.hold_bytes(81).is_err());
+        other.hold_bytes(80).unwrap();
         drop(other);
-        space.take(80).unwrap();
-        assert!(space.take(1).is_err());
+        space.take_bytes(80).unwrap();
+        assert!(space.take_bytes(1).is_err());
         drop(one);
-        space.take(20).unwrap();
+        space.take_bytes(20).unwrap();
         let endless = Space::new(directory.path(), None).unwrap();
-        endless.scratch().hold(1 << 20).unwrap();
+        endless.new_scratch().hold_bytes(1 << 20).unwrap();
     }
 
     /// Fails if jobs take the room that the admin data need, or a full disk is not asked again.
@@ -222,13 +225,13 @@ mod tests {
         let mut space = Space::new(directory.path(), None).unwrap();
         space.reserve = u64::MAX;
         for _ in 0..2 {
-            assert!(matches!(space.take(1), Err(SpaceError::Disk(_))));
+            assert!(matches!(space.take_bytes(1), Err(SpaceError::Disk(_))));
         }
         space.reserve = 0;
-        space.take(1).unwrap();
+        space.take_bytes(1).unwrap();
         // The disk is not asked for a while.
         space.reserve = u64::MAX;
-        space.take(ASK - 1).unwrap();
-        assert!(matches!(space.take(1), Err(SpaceError::Disk(_))));
+        space.take_bytes(ASK - 1).unwrap();
+        assert!(matches!(space.take_bytes(1), Err(SpaceError::Disk(_))));
     }
 }

@@ -3,7 +3,7 @@
 //! Owns which of a job's files is its result. The row itself is not reported: it has the counts by which a job
 //! continues.
 
-use archive_decisions::batch::life::{Ending, JobGap, Life, Phase};
+use archive_decisions::batch::life::{JobEnding, JobGap, JobLife, JobPhase};
 use archive_model::{Gap, JobNode, JobOutput, JobState, JobStatus, NodeId, ReplicaId, VolumeName};
 
 use crate::folder::JobFile;
@@ -11,7 +11,7 @@ use crate::table::JobRow;
 
 impl JobRow {
     /// Returns the state of the job; `nodes` is the progress of each node.
-    pub(crate) fn status(&self, nodes: Vec<JobNode>) -> JobStatus {
+    pub(crate) fn to_status(&self, nodes: Vec<JobNode>) -> JobStatus {
         let life = &self.life;
         let checkpoint = &self.checkpoint;
         let gaps = life.gaps.iter();
@@ -32,7 +32,7 @@ impl JobRow {
             bytes: checkpoint.bytes,
             output_bytes: checkpoint.output,
             result_bytes: if self.has_result() {
-                self.output(JobOutput::Result).1
+                self.output_file(JobOutput::Result).1
             } else {
                 0
             },
@@ -45,7 +45,7 @@ impl JobRow {
     }
 
     /// Returns the file in which an output of the job is, and its length. Without a result that is the output itself.
-    pub fn output(&self, output: JobOutput) -> (JobFile, u64) {
+    pub fn output_file(&self, output: JobOutput) -> (JobFile, u64) {
         match (output, self.result) {
             (JobOutput::Errors, _) => (JobFile::Errors, self.checkpoint.errors),
             (JobOutput::Manifest, _) => (JobFile::Manifest, self.checkpoint.manifest),
@@ -56,24 +56,24 @@ impl JobRow {
 
     const fn has_result(&self) -> bool {
         match self.life.ending() {
-            Some(Ending::Done | Ending::Partial) => true,
-            Some(Ending::Failed | Ending::Cancelled) | None => false,
+            Some(JobEnding::Done | JobEnding::Partial) => true,
+            Some(JobEnding::Failed | JobEnding::Cancelled) | None => false,
         }
     }
 }
 
 /// Returns the stage that a job has reached. A job whose monitor is silent waits, whatever it has read.
-const fn state(life: &Life) -> JobState {
+const fn state(life: &JobLife) -> JobState {
     match life.phase {
-        Phase::Waiting => JobState::Queued,
-        Phase::Reading if life.silent => JobState::Queued,
-        Phase::Reading | Phase::Comparing => JobState::Running,
-        Phase::Reducing => JobState::Reducing,
-        Phase::Closing(_) => JobState::Closing,
-        Phase::Ended(Ending::Done) => JobState::Done,
-        Phase::Ended(Ending::Partial) => JobState::Partial,
-        Phase::Ended(Ending::Failed) => JobState::Failed,
-        Phase::Ended(Ending::Cancelled) => JobState::Cancelled,
+        JobPhase::Waiting => JobState::Queued,
+        JobPhase::Reading if life.silent => JobState::Queued,
+        JobPhase::Reading | JobPhase::Comparing => JobState::Running,
+        JobPhase::Reducing => JobState::Reducing,
+        JobPhase::Closing(_) => JobState::Closing,
+        JobPhase::Ended(JobEnding::Done) => JobState::Done,
+        JobPhase::Ended(JobEnding::Partial) => JobState::Partial,
+        JobPhase::Ended(JobEnding::Failed) => JobState::Failed,
+        JobPhase::Ended(JobEnding::Cancelled) => JobState::Cancelled,
     }
 }
 

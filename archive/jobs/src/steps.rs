@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::sync::Arc;
 
-use archive_batch::{Control, Stop};
+use archive_batch::{Stop, StopControl};
 use archive_db::DbError;
-use archive_decisions::batch::life::{Event, UnreadFiles};
+use archive_decisions::batch::life::{JobEvent, UnreadFiles};
 use archive_model::{NodeId, Program};
 use proto_archive::batch_run::JobRun;
 use tokio::runtime::Handle;
@@ -35,14 +35,14 @@ impl Runner {
             spec: row.spec.clone(),
             component_size: row.component_size,
             after: row.checkpoint.after.clone(),
-            left: self.left(row),
+            left: self.time_left(row),
             class: row.class(),
         }
     }
 
     fn bytes(&self, row: &JobRow, name: JobFile, length: u64) -> JobBytes {
         JobBytes {
-            folder: Arc::new(self.folder(row)),
+            folder: Arc::new(self.job_folder(row)),
             name,
             offset: 0,
             length,
@@ -50,17 +50,17 @@ impl Runner {
     }
 
     /// Runs the job over the files after the last finished one, and writes its output.
-    pub(super) async fn read(
+    pub(super) async fn read_files(
         &self,
         row: &JobRow,
         halt: &CancellationToken,
-    ) -> Result<Event, BatchError> {
+    ) -> Result<JobEvent, BatchError> {
         let about = match row.spec.selection() {
             Ok(about) => about,
-            Err(error) => return Ok(Event::Failed(error.to_string())),
+            Err(error) => return Ok(JobEvent::Failed(error.to_string())),
         };
         let jobs = self.jobs.clone();
-        let folder = self.folder(row);
+        let folder = self.job_folder(row);
         let of = row.clone();
         let clock = self.clock.clone();
         let meters = self.meters.clone();
@@ -69,7 +69,7 @@ impl Runner {
             spawn_blocking(move || Keeper::open(&jobs, &folder, &of, clock, meters, space));
         let keeper = match opened.await? {
             Ok(keeper) => keeper,
-            Err(why) => return Ok(Event::Failed(why)),
+            Err(why) => return Ok(JobEvent::Failed(why)),
         };
         let order = run::RunOrder {
             run: self.job_run(row),
@@ -78,22 +78,22 @@ impl Runner {
                 .is_component()
                 .then(|| self.bytes(row, JobFile::Component, row.component_size)),
             left_out: row.life.left_out().cloned().collect(),
-            present: row.life.present().cloned().collect(),
+            present: row.life.present_nodes().cloned().collect(),
         };
         let nodes = tokio::select! {
-            () = halt.cancelled() => return Ok(Event::Woke),
-            nodes = self.nodes(row) => nodes,
+            () = halt.cancelled() => return Ok(JobEvent::Woke),
+            nodes = self.asked_nodes(row) => nodes,
         };
-        let begun =
-            nodes.and_then(|nodes| ReplicaRun::begin(&self.replicas, &order, &nodes, &self.clock));
+        let begun = nodes
+            .and_then(|nodes| ReplicaRun::begin_run(&self.replicas, &order, &nodes, &self.clock));
         let mut run = match begun {
             Ok(run) => run,
             Err(event) => return Ok(event),
         };
-        self.live.begin(&row.id);
+        self.live.begin_job(&row.id);
         let (pieces, written) = mpsc::channel(WAITING);
         let runtime = Handle::current();
-        let keeping = spawn_blocking(move || keeper.run(written, &runtime));
+        let keeping = spawn_blocking(move || keeper.run_keeper(written, &runtime));
         let cut = tokio::select! {
             () = halt.cancelled() => None,
             cut = self.forward(row, &mut run, pieces) => cut,
@@ -102,9 +102,9 @@ impl Runner {
         drop(run);
         let kept = keeping.await??;
         Ok(match (kept, cut) {
-            (RunEnd::Whole(gaps), None) => Event::Finished(gaps),
-            (RunEnd::Wrong(why), _) => Event::Failed(why),
-            (RunEnd::Over, _) | (RunEnd::Cut, None) => Event::Woke,
+            (RunEnd::Whole(gaps), None) => JobEvent::Finished(gaps),
+            (RunEnd::Wrong(why), _) => JobEvent::Failed(why),
+            (RunEnd::Over, _) | (RunEnd::Cut, None) => JobEvent::Woke,
             (RunEnd::Whole(_) | RunEnd::Cut, Some(event)) => event,
         })
     }
@@ -115,12 +115,12 @@ impl Runner {
         row: &JobRow,
         run: &mut ReplicaRun,
         pieces: mpsc::Sender<RunPiece>,
-    ) -> Option<Event> {
+    ) -> Option<JobEvent> {
         loop {
             let piece = match run.next().await {
                 Err(event) => return Some(event),
                 Ok(RunMessage::Progress(progress)) => {
-                    self.live.progress(&row.id, progress, self.clock.now());
+                    self.live.note_progress(&row.id, progress, self.clock.now());
                     continue;
                 }
                 Ok(RunMessage::Output(bytes)) => RunPiece::Output(bytes),
@@ -138,31 +138,31 @@ impl Runner {
     }
 
     /// Searches for files that nobody has read, or of which other bytes were read, and adds them to the list of errors.
-    pub(super) async fn compare(
+    pub(super) async fn compare_outputs(
         &self,
         row: &JobRow,
         halt: &CancellationToken,
-    ) -> Result<Event, BatchError> {
+    ) -> Result<JobEvent, BatchError> {
         let own = self.clone();
         let row = row.clone();
-        let control = Control::default();
+        let control = StopControl::default();
         let stop = control.clone();
         let comparing = spawn_blocking(move || own.compare_all(&row, &stop));
         match until(halt, &control, comparing).await?? {
             Ok(event) => Ok(event),
             Err(CompareError::Db(error)) => Err(error.into()),
-            Err(CompareError::Stop(_)) => Ok(Event::Woke),
+            Err(CompareError::Stop(_)) => Ok(JobEvent::Woke),
             Err(
                 error @ (CompareError::List(..) | CompareError::Line(..) | CompareError::Write(_)),
-            ) => Ok(Event::Failed(error.to_string())),
+            ) => Ok(JobEvent::Failed(error.to_string())),
         }
     }
 
     fn compare_all(
         &self,
         row: &JobRow,
-        control: &Control,
-    ) -> Result<Result<Event, CompareError>, DbError> {
+        control: &StopControl,
+    ) -> Result<Result<JobEvent, CompareError>, DbError> {
         let failed = |error: &dyn std::fmt::Display| CompareError::Write(error.to_string());
         let compared = (|| {
             let about = CompareScope {
@@ -170,12 +170,12 @@ impl Runner {
                 selection: row.spec.selection().map_err(|error| failed(&error))?,
                 since: row.started.unwrap_or(row.submitted),
             };
-            let folder = self.folder(row);
+            let folder = self.job_folder(row);
             let mut files = folder
-                .open(&row.checkpoint)
+                .open_files(&row.checkpoint)
                 .map_err(|error| failed(&error))?;
             let list = |name, length| {
-                let read = folder.read(name, length);
+                let read = folder.read_file(name, length);
                 read.map(BufReader::new).map_err(|error| failed(&error))
             };
             let lists = Lists {
@@ -185,11 +185,11 @@ impl Runner {
             let mut errors = row.checkpoint.errors;
             let replica = &about.replica;
             let mut by_node: BTreeMap<NodeId, u64> = BTreeMap::new();
-            let count = unread::unread(
+            let count = unread::find_unread(
                 &about,
-                &self.standing.now(),
+                &self.standing.current_snapshot(),
                 lists,
-                about.candidates(self.jobs.ledger())?,
+                about.list_candidates(self.jobs.ledger())?,
                 control,
                 |finding| {
                     let line = match finding {
@@ -199,13 +199,17 @@ impl Runner {
                                 let count = by_node.entry(node.clone()).or_default();
                                 *count = count.saturating_add(1);
                             }
-                            lines::unread(&file.name, node, missed)
+                            lines::unread_line(&file.name, node, missed)
                         }
-                        ComparisonFinding::Other(read, content) => lines::other(read, content),
+                        ComparisonFinding::Other(read, content) => {
+                            lines::other_content_line(read, content)
+                        }
                     };
                     let line = line.map_err(|error| failed(&error))?;
                     let length = line.len() as u64;
-                    self.space.take(length).map_err(|error| failed(&error))?;
+                    self.space
+                        .take_bytes(length)
+                        .map_err(|error| failed(&error))?;
                     files.errors.append(&line).map_err(|error| failed(&error))?;
                     errors = errors.saturating_add(length);
                     Ok(())
@@ -221,47 +225,49 @@ impl Runner {
         // Files that a node could not read are counted already.
         let total = row.life.unread.saturating_add(count.unread);
         let unread = UnreadFiles { total, by_node };
-        let noted = self.jobs.happen(&row.id, Event::Compared(unread), |row| {
-            row.checkpoint.errors = errors;
-            row.checkpoint.failed = row.checkpoint.failed.saturating_add(count.failed);
-        })?;
+        let noted = self
+            .jobs
+            .apply_event(&row.id, JobEvent::Compared(unread), |row| {
+                row.checkpoint.errors = errors;
+                row.checkpoint.failed = row.checkpoint.failed.saturating_add(count.failed);
+            })?;
         drop(noted);
-        Ok(Ok(Event::Woke))
+        Ok(Ok(JobEvent::Woke))
     }
 
     /// Makes the result.
-    pub(super) async fn reduce(
+    pub(super) async fn reduce_outputs(
         &self,
         row: &JobRow,
         halt: &CancellationToken,
-    ) -> Result<Event, BatchError> {
+    ) -> Result<JobEvent, BatchError> {
         let made = match &row.spec.program {
             Program::BuiltIn(name) => {
                 let name = name.clone();
                 let arguments = row.spec.arguments.clone();
                 let own = self.clone();
                 let of = row.clone();
-                let control = Control::default();
+                let control = StopControl::default();
                 let stop = control.clone();
                 let reducing = spawn_blocking(move || {
-                    let plan = archive_batch::plan(&name, &arguments);
+                    let plan = archive_batch::plan_job(&name, &arguments);
                     let kind = plan.map_err(|error| error.to_string())?.reduce();
-                    let folder = own.folder(&of);
-                    super::reduce::reduce(kind, &of, &folder, &own.space, &stop)
+                    let folder = own.job_folder(&of);
+                    super::reduce::reduce_result(kind, &of, &folder, &own.space, &stop)
                 });
                 until(halt, &control, reducing)
                     .await?
-                    .map_err(Event::Failed)
+                    .map_err(JobEvent::Failed)
             }
             Program::Component(_) => {
                 tokio::select! {
-                    () = halt.cancelled() => Err(Event::Woke),
+                    () = halt.cancelled() => Err(JobEvent::Woke),
                     made = self.reduce_there(row) => made?,
                 }
             }
         };
         if halt.is_cancelled() {
-            return Ok(Event::Woke);
+            return Ok(JobEvent::Woke);
         }
         let result = match made {
             Ok(result) => result,
@@ -269,16 +275,17 @@ impl Runner {
         };
         let jobs = self.jobs.clone();
         let id = row.id.clone();
-        let noted =
-            spawn_blocking(move || jobs.happen(&id, Event::Reduced, |row| row.result = result));
+        let noted = spawn_blocking(move || {
+            jobs.apply_event(&id, JobEvent::Reduced, |row| row.result = result)
+        });
         drop(noted.await??);
-        Ok(Event::Woke)
+        Ok(JobEvent::Woke)
     }
 
     /// Has a node make the result by the component's own reduce step. Returns `None` as the result if the component has
     /// no reduce step: the output is then the result.
     async fn reduce_there(&self, row: &JobRow) -> Result<ReduceOutcome, BatchError> {
-        let nodes = match self.nodes(row).await {
+        let nodes = match self.asked_nodes(row).await {
             Ok(nodes) => nodes,
             Err(event) => return Ok(Err(event)),
         };
@@ -288,27 +295,27 @@ impl Runner {
             input: self.bytes(row, JobFile::Output, row.checkpoint.output),
         };
         let first = row.life.restarts;
-        let begun = reduction::begin(&self.replicas, &order, &nodes, first, &self.clock);
+        let begun = reduction::begin_reduction(&self.replicas, &order, &nodes, first, &self.clock);
         let mut reduction = match begun.await {
             Ok(Some(reduction)) => reduction,
             Ok(None) => return Ok(Ok(None)),
             Err(event) => return Ok(Err(event)),
         };
         let of = row.clone();
-        let folder = self.folder(row);
+        let folder = self.job_folder(row);
         let space = self.space.clone();
         let opened = spawn_blocking(move || ResultFile::open(&of, &folder, &space));
         let mut file = match opened.await? {
             Ok(file) => file,
-            Err(why) => return Ok(Err(Event::Failed(why))),
+            Err(why) => return Ok(Err(JobEvent::Failed(why))),
         };
         loop {
             let bytes = match reduction.next().await {
                 Err(event) => return Ok(Err(event)),
-                Ok(ReductionMessage::End(Err(why))) => return Ok(Err(Event::Failed(why))),
+                Ok(ReductionMessage::End(Err(why))) => return Ok(Err(JobEvent::Failed(why))),
                 Ok(ReductionMessage::End(Ok(()))) => {
                     let length = spawn_blocking(move || file.finish()).await?;
-                    return Ok(length.map(Some).map_err(Event::Failed));
+                    return Ok(length.map(Some).map_err(JobEvent::Failed));
                 }
                 Ok(ReductionMessage::Data(bytes)) => bytes,
             };
@@ -319,19 +326,19 @@ impl Runner {
             let (back, appended) = appended.await?;
             file = back;
             if let Err(why) = appended {
-                return Ok(Err(Event::Failed(why)));
+                return Ok(Err(JobEvent::Failed(why)));
             }
         }
     }
 }
 
 /// The length of the result, `None` if it is the output itself; or the event if there is no result.
-type ReduceOutcome = Result<Option<u64>, Event>;
+type ReduceOutcome = Result<Option<u64>, JobEvent>;
 
 /// Waits for blocking work; a halt makes it end early.
 async fn until<T>(
     halt: &CancellationToken,
-    control: &Control,
+    control: &StopControl,
     mut work: tokio::task::JoinHandle<T>,
 ) -> Result<T, tokio::task::JoinError> {
     tokio::select! {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use archive_batch::InvalidJob;
-use archive_decisions::batch::life::Life;
+use archive_decisions::batch::life::JobLife;
 use archive_durable::AppendFile;
 use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, MOST_ARGUMENTS};
 use archive_model::{JobClass, JobId, JobSpec, Program};
@@ -26,7 +26,7 @@ const AT_ONCE: usize = 16;
 
 /// A job as a caller submits it, with all defaults filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Submission {
+pub struct SubmittedJob {
     /// The id that the caller chose.
     pub id: JobId,
     /// The job.
@@ -106,7 +106,11 @@ pub(super) struct Claim {
 
 impl SubmissionClaims {
     /// Claims an id. Jobs of the index have no component, hold their claim for a moment only, and are not counted.
-    pub(super) fn claim(&self, id: &JobId, class: JobClass) -> Result<Claim, SubmitError> {
+    pub(super) fn claim_submission(
+        &self,
+        id: &JobId,
+        class: JobClass,
+    ) -> Result<Claim, SubmitError> {
         let mut all = self.0.lock();
         if all.contains(id) {
             return Err(SubmitError::BeingSubmitted(id.clone()));
@@ -129,7 +133,7 @@ impl Drop for Claim {
     }
 }
 
-impl Submission {
+impl SubmittedJob {
     /// Checks that the job can be run, as far as is known without its component.
     fn check(&self) -> Result<(), SubmitError> {
         let field = |name, why: &str| Err(SubmitError::Field(name, why.to_owned()));
@@ -153,7 +157,7 @@ impl Submission {
             .map_err(|why| SubmitError::Field("files", why.to_string()))?;
         match &self.spec.program {
             Program::BuiltIn(name) => {
-                archive_batch::plan(name, arguments)?;
+                archive_batch::plan_job(name, arguments)?;
             }
             // A component may compute for minutes at each file, and those of all jobs share the memory of a node.
             Program::Component(_) if class_of(&self.who) == JobClass::Index => {
@@ -180,7 +184,7 @@ impl Submission {
 /// A job whose component is being received. If it is dropped, the next start removes its files.
 #[derive(Debug)]
 pub struct PendingSubmission {
-    submission: Submission,
+    submission: SubmittedJob,
     folder: JobFolder,
     /// `None` for a built-in job.
     component: Option<(AppendFile, blake3::Hasher)>,
@@ -190,19 +194,19 @@ pub struct PendingSubmission {
 
 impl Batches {
     /// Checks a job and makes room for its component. Returns the row instead if the same job was submitted before.
-    pub async fn submit(
+    pub async fn begin_submission(
         &self,
-        submission: Submission,
+        submission: SubmittedJob,
     ) -> Result<Result<PendingSubmission, JobRow>, SubmitError> {
-        if let Some(known) = self.find(&submission.id).await? {
+        if let Some(known) = self.find_job(&submission.id).await? {
             return known_or_taken(&submission, known).map(Err);
         }
         submission.check()?;
         let claim = self
             .submitting
-            .claim(&submission.id, class_of(&submission.who))?;
+            .claim_submission(&submission.id, class_of(&submission.who))?;
         let space = &self.runner.space;
-        space.take(submission.component_size)?;
+        space.take_bytes(submission.component_size)?;
         let folder = JobFolder::new(&self.runner.batch, &submission.id);
         let is_component = matches!(submission.spec.program, Program::Component(_));
         let jobs = self.runner.jobs.clone();
@@ -212,9 +216,12 @@ impl Batches {
             if let Some(known) = jobs.get(&id).map_err(BatchError::from)? {
                 return Ok(Err(known));
             }
-            folder.make()?;
+            folder.make_folder()?;
             let component = if is_component {
-                Some((folder.append(JobFile::Component, 0)?, blake3::Hasher::new()))
+                Some((
+                    folder.append_file(JobFile::Component, 0)?,
+                    blake3::Hasher::new(),
+                ))
             } else {
                 None
             };
@@ -234,7 +241,7 @@ impl Batches {
     }
 
     /// Accepts a job whose component is complete: its row is written, and it waits for its turn.
-    pub async fn take(&self, pending: PendingSubmission) -> Result<JobRow, SubmitError> {
+    pub async fn take_submission(&self, pending: PendingSubmission) -> Result<JobRow, SubmitError> {
         let jobs = self.runner.jobs.clone();
         let most = self.settings.waiting;
         let now = self.runner.clock.now();
@@ -243,7 +250,7 @@ impl Batches {
             let taken = take(&jobs, &pending, most, now);
             if taken.is_err() {
                 // While the id is claimed.
-                pending.folder.remove()?;
+                pending.folder.remove_folder()?;
             }
             taken
         });
@@ -253,12 +260,12 @@ impl Batches {
     }
 
     /// Abandons a submission: what was received is removed.
-    pub async fn abandon(&self, pending: PendingSubmission) -> Result<(), SubmitError> {
-        Ok(spawn_blocking(move || pending.folder.remove()).await??)
+    pub async fn abandon_submission(&self, pending: PendingSubmission) -> Result<(), SubmitError> {
+        Ok(spawn_blocking(move || pending.folder.remove_folder()).await??)
     }
 }
 
-fn known_or_taken(submission: &Submission, known: JobRow) -> Result<JobRow, SubmitError> {
+fn known_or_taken(submission: &SubmittedJob, known: JobRow) -> Result<JobRow, SubmitError> {
     if submission.is(&known) {
         Ok(known)
     } else {
@@ -272,7 +279,7 @@ fn take(
     most: usize,
     now: jiff::Timestamp,
 ) -> Result<JobRow, SubmitError> {
-    let Submission {
+    let SubmittedJob {
         id,
         spec,
         component_size,
@@ -288,7 +295,7 @@ fn take(
         }
         file.sync()?;
     }
-    pending.folder.sync()?;
+    pending.folder.sync_folder()?;
     let row = JobRow {
         id,
         spec,
@@ -298,11 +305,11 @@ fn take(
         started: None,
         ended: None,
         expires: None,
-        life: Life::default(),
+        life: JobLife::default(),
         checkpoint: Checkpoint::default(),
         result: None,
     };
-    match jobs.submit(row, most).map_err(BatchError::from)? {
+    match jobs.submit_job(row, most).map_err(BatchError::from)? {
         SubmitOutcome::Taken(row) => Ok(*row),
         SubmitOutcome::Known(known) => Err(SubmitError::Taken(known.id, known.who)),
         SubmitOutcome::Full(waiting) => Err(SubmitError::TooManyWaiting(waiting)),
@@ -312,16 +319,16 @@ fn take(
 
 impl PendingSubmission {
     /// Returns the number of bytes of the component that are missing.
-    pub const fn missing(&self) -> u64 {
+    pub const fn missing_bytes(&self) -> u64 {
         self.submission.component_size.saturating_sub(self.came)
     }
 
     /// Appends the next bytes of the component. After an error nothing of it is left.
-    pub async fn append(mut self, bytes: Bytes) -> Result<Self, SubmitError> {
+    pub async fn append_component(mut self, bytes: Bytes) -> Result<Self, SubmitError> {
         let appended = spawn_blocking(move || match self.write(&bytes) {
             Ok(()) => Ok(self),
             Err(error) => {
-                self.folder.remove()?;
+                self.folder.remove_folder()?;
                 Err(error)
             }
         });
@@ -331,7 +338,7 @@ impl PendingSubmission {
     fn write(&mut self, bytes: &[u8]) -> Result<(), SubmitError> {
         let wrong = |said: &str| Err(SubmitError::Component(said.to_owned()));
         let count = bytes.len() as u64;
-        if count > self.missing() {
+        if count > self.missing_bytes() {
             return wrong("more bytes were received than announced");
         }
         let Some((file, hasher)) = &mut self.component else {

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_db::{DbError, Value};
-use archive_decisions::batch::life::{Context, Ending, Event, Life, Phase, Step};
-use archive_decisions::batch::queue::{ClassKey, QueueFull, admit};
-use archive_model::{FileName, JobClass, JobId, JobSpec, later};
+use archive_db::{DbError, TableValue};
+use archive_decisions::batch::life::{
+    JobEnding, JobEvent, JobLife, JobPhase, JobStep, JobSurroundings,
+};
+use archive_decisions::batch::queue::{ClassKey, QueueFull, admit_job};
+use archive_model::{FileName, JobClass, JobId, JobSpec, time_after};
 use archive_rpc::{Grant, Role};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -43,14 +45,14 @@ pub struct JobRow {
     /// The time until which the results are kept.
     pub expires: Option<Timestamp>,
     /// The state of the job.
-    pub life: Life,
+    pub life: JobLife,
     /// The lengths up to which the files of the job are synced.
     pub checkpoint: Checkpoint,
     /// The length of the file `result`; `None` if the output is the result.
     pub result: Option<u64>,
 }
 
-impl Value for JobRow {
+impl TableValue for JobRow {
     const VERSION: u8 = 3;
 }
 
@@ -74,7 +76,7 @@ impl JobRow {
     /// Returns the end of the job's time limit, or `None` if the job has not begun.
     pub fn deadline(&self) -> Option<Timestamp> {
         let started = self.started?;
-        Some(later(started, self.spec.limits.time))
+        Some(time_after(started, self.spec.limits.time))
     }
 
     /// Returns the class in which the job waits and runs: jobs of the index are known by the role of their submitter.
@@ -164,24 +166,24 @@ impl JobTable {
     }
 
     /// Returns every job, by its id.
-    pub fn all(&self) -> Result<impl Iterator<Item = Result<JobRow, DbError>> + '_, DbError> {
+    pub fn all_jobs(&self) -> Result<impl Iterator<Item = Result<JobRow, DbError>> + '_, DbError> {
         self.ledger.all_jobs()
     }
 
     /// Stores a job, unless too many wait in its class: at most `most` jobs of people.
-    pub fn submit(&self, row: JobRow, most: usize) -> Result<SubmitOutcome, DbError> {
+    pub fn submit_job(&self, row: JobRow, most: usize) -> Result<SubmitOutcome, DbError> {
         let _changing = self.changing.lock();
         if let Some(known) = self.get(&row.id)? {
             return Ok(SubmitOutcome::Known(Box::new(known)));
         }
         let mut waiting = Vec::new();
-        for other in self.all()? {
+        for other in self.all_jobs()? {
             let other = other?;
-            if other.life.phase == Phase::Waiting {
+            if other.life.phase == JobPhase::Waiting {
                 waiting.push((other.class(), other.who == row.who));
             }
         }
-        match admit(row.class(), most, waiting) {
+        match admit_job(row.class(), most, waiting) {
             Ok(()) => {}
             Err(QueueFull::Class(waiting)) => return Ok(SubmitOutcome::Full(waiting)),
             Err(QueueFull::Own(waiting)) => return Ok(SubmitOutcome::Own(waiting)),
@@ -197,27 +199,27 @@ impl JobTable {
 
     /// Applies an event to a job that has not ended, after `change` to its row. Returns the row and the next step, or
     /// `None` if there is no such job.
-    pub fn happen(
+    pub fn apply_event(
         &self,
         id: &JobId,
-        event: Event,
+        event: JobEvent,
         change: impl FnOnce(&mut JobRow),
-    ) -> Result<Option<(JobRow, Step)>, DbError> {
+    ) -> Result<Option<(JobRow, JobStep)>, DbError> {
         let _changing = self.changing.lock();
         let Some(before) = self.get(id)? else {
             return Ok(None);
         };
         if !before.is_open() {
-            return Ok(Some((before, Step::Stop)));
+            return Ok(Some((before, JobStep::Stop)));
         }
         let mut row = before.clone();
         change(&mut row);
         let now = self.clock.now();
         let who = match &event {
-            Event::Cancelled(who) => who.clone(),
+            JobEvent::Cancelled(who) => who.clone(),
             _ => "repository".to_owned(),
         };
-        let context = Context {
+        let context = JobSurroundings {
             now,
             patience: match row.class() {
                 JobClass::Research => self.patience,
@@ -226,25 +228,25 @@ impl JobTable {
             after: row.checkpoint.after.as_ref(),
             is_by_name: row.spec.names.is_some(),
         };
-        let step = row.life.apply(event, context);
-        if row.life.phase != Phase::Waiting && row.started.is_none() && row.is_open() {
+        let step = row.life.apply_event(event, context);
+        if row.life.phase != JobPhase::Waiting && row.started.is_none() && row.is_open() {
             row.started = Some(now);
         }
         let line = row.life.ending().map(|ending| {
             row.ended = Some(now);
             let keep = row.spec.keep.unwrap_or(self.keep).min(self.keep);
-            row.expires = Some(later(now, keep));
+            row.expires = Some(time_after(now, keep));
             (who, ended(&row, ending))
         });
         if row != before {
-            let is_told = row.is_audited() || row.life.ending() == Some(Ending::Cancelled);
+            let is_told = row.is_audited() || row.life.ending() == Some(JobEnding::Cancelled);
             self.write(&row, line.filter(|_| is_told))?;
         }
         Ok(Some((row, step)))
     }
 
     /// Removes the row of a job that has ended.
-    pub fn forget(&self, row: &JobRow) -> Result<(), DbError> {
+    pub fn forget_job(&self, row: &JobRow) -> Result<(), DbError> {
         let _changing = self.changing.lock();
         let line = row.is_audited().then(|| AuditLine {
             at: self.clock.now(),
@@ -267,7 +269,7 @@ impl JobTable {
 }
 
 /// Returns the line of the audit trail for the end of a job.
-fn ended(row: &JobRow, ending: Ending) -> String {
+fn ended(row: &JobRow, ending: JobEnding) -> String {
     let id = &row.id;
     let unread = row.life.unread;
     let gaps = row.life.gaps.len();
@@ -277,10 +279,10 @@ fn ended(row: &JobRow, ending: Ending) -> String {
         " before it began".to_owned()
     };
     match ending {
-        Ending::Done => format!("batch job {id} done"),
-        Ending::Partial => format!("batch job {id} partial{lacks}"),
-        Ending::Failed => format!("batch job {id} failed{lacks}: {}", row.life.reason),
-        Ending::Cancelled => format!("batch job {id} cancelled{lacks}"),
+        JobEnding::Done => format!("batch job {id} done"),
+        JobEnding::Partial => format!("batch job {id} partial{lacks}"),
+        JobEnding::Failed => format!("batch job {id} failed{lacks}: {}", row.life.reason),
+        JobEnding::Cancelled => format!("batch job {id} cancelled{lacks}"),
     }
 }
 

@@ -11,7 +11,7 @@ mod tests;
 use std::cmp::Ordering;
 use std::io::{BufRead, Read as _};
 
-use archive_batch::{Control, Stop};
+use archive_batch::{Stop, StopControl};
 use archive_db::DbError;
 use archive_decisions::store::Content;
 use archive_model::{FileName, FileSelection, NodeId, ReplicaId};
@@ -78,7 +78,7 @@ impl From<AdminRow> for CandidateFile {
 impl CompareScope {
     /// Returns the files that the job may have selected, by name: those that it names, each looked up, or every file of
     /// the archive.
-    pub(crate) fn candidates<'a>(
+    pub(crate) fn list_candidates<'a>(
         &'a self,
         ledger: &'a JobLedger<JobRow>,
     ) -> Result<Box<dyn Iterator<Item = Result<CandidateFile, DbError>> + 'a>, DbError> {
@@ -105,7 +105,7 @@ impl CompareScope {
         };
         let copy = row.record.replicas.get(&self.replica);
         Some(match copy {
-            Some(copy) if standing.counts(&self.replica, copy) => MissReason::Here,
+            Some(copy) if standing.copy_counts(&self.replica, copy) => MissReason::Here,
             _ => MissReason::Elsewhere,
         })
     }
@@ -122,7 +122,7 @@ impl CompareScope {
             .map(|copy| copy.since)
             .min();
         row.record.content.is_some()
-            && standing.counts(&self.replica, copy)
+            && standing.copy_counts(&self.replica, copy)
             && known.is_some_and(|known| known <= self.since)
             && self.selection.matches(&row.record.name)
     }
@@ -155,19 +155,19 @@ pub(crate) struct UnreadCount {
 
 /// Passes each file that nobody has read, or of which other bytes were read, to `report`, in the order of names.
 /// Returns the numbers of both kinds.
-pub(crate) fn unread(
+pub(crate) fn find_unread(
     about: &CompareScope,
     standing: &StandingSnapshot,
     lists: Lists<impl BufRead, impl BufRead>,
     files: impl Iterator<Item = Result<CandidateFile, DbError>>,
-    control: &Control,
+    control: &StopControl,
     mut report: impl FnMut(ComparisonFinding<'_>) -> Result<(), CompareError>,
 ) -> Result<UnreadCount, CompareError> {
     let mut read: List<_, ManifestEntry> = List::new(lists.manifest)?;
     let mut reported: List<_, ReportedFile> = List::new(lists.errors)?;
     let mut count = UnreadCount::default();
     for file in files {
-        control.check().map_err(CompareError::Stop)?;
+        control.check_stop().map_err(CompareError::Stop)?;
         let file = file?;
         let name = &file.name;
         if let Some(read) = read.at(name)? {

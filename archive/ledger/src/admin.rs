@@ -33,13 +33,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_db::{Batch, BrokenDatabase, Database, DbError, Key, Table, Text, TornTail, Value};
+use archive_db::{
+    BrokenDatabase, ChangeBatch, Database, DbError, Key, Table, TableValue, Text, TornTail,
+};
 use archive_durable::{AppendFile, DiskError};
 use archive_model::{FileName, NodeId, ReplicaId};
 use parking_lot::{Mutex, MutexGuard};
 
 pub use crate::rows::{AdminRow, AuditLine, NodeRow};
-pub use counts::Counts;
+pub use counts::AdminCounts;
 pub use error::AdminError;
 pub use job_ledger::JobLedger;
 pub use lagging::LateFiles;
@@ -76,7 +78,7 @@ pub struct Admin {
 /// Changes that are written together.
 #[derive(Debug)]
 pub struct Changes {
-    batch: Batch,
+    batch: ChangeBatch,
     lines: Vec<AuditLine>,
     /// Whether a node or a volume is remembered, or forgotten.
     has_members: bool,
@@ -86,12 +88,12 @@ pub struct Changes {
 
 impl Changes {
     /// Returns the batch itself, for rows of the other tables.
-    pub const fn batch(&mut self) -> &mut Batch {
+    pub const fn batch(&mut self) -> &mut ChangeBatch {
         &mut self.batch
     }
 
     /// Adds a line to the trail; it gets its number when the changes are written.
-    pub fn note(&mut self, line: AuditLine) {
+    pub fn note_line(&mut self, line: AuditLine) {
         self.lines.push(line);
     }
 }
@@ -109,9 +111,9 @@ impl Admin {
     /// Opens the admin data as [`Admin::open`] does, for an archive that begins: makes them where there are none, and
     /// no stamp says that there were any.
     pub fn init(data: &Path) -> Result<Self, AdminError> {
-        archive_durable::directory::make(data)?;
+        archive_durable::directory::make_directory(data)?;
         // A stamp alone that says 0 is what is left of a beginning that was cut off.
-        if stamp::read(&data.join(STAMP))?.is_some_and(|reach| reach.sequence > 0) {
+        if stamp::read_stamp(&data.join(STAMP))?.is_some_and(|reach| reach.sequence > 0) {
             return Self::open(data);
         }
         Self::open_at(data)
@@ -119,18 +121,18 @@ impl Admin {
 
     fn open_at(data: &Path) -> Result<Self, AdminError> {
         let path = data.join(STAMP);
-        let found = stamp::find(&path)?;
-        let mut options = schema::options();
+        let found = stamp::find_stamp(&path)?;
+        let mut options = schema::admin_options();
         if let Some(found) = &found {
             options = options.torn_tail(cut);
             if let Some(reach) = found.content.reach() {
-                options = options.reaches(reach);
+                options = options.with_reach(reach);
             }
         }
         let is_absent = found.is_none();
         let stamp = stamp::AdminStamp::new(path.clone(), found);
         if is_absent && !AdminRestore::is_there(data)? {
-            stamp.begin()?;
+            stamp.begin_stamp()?;
         }
         let database = data.join("admin");
         let opened = Database::open(&database, &options);
@@ -144,7 +146,7 @@ impl Admin {
         if let Some(position) = admin.log_end()? {
             admin.stamp.log_ends(&position);
         }
-        admin.stamp()?;
+        admin.write_stamp()?;
         Ok(admin)
     }
 
@@ -182,7 +184,7 @@ impl Admin {
 
     /// Returns the rows of all files, sorted by name, from the first name after `after` on. Damage ends the rows with
     /// an error.
-    pub fn files<'a>(
+    pub fn list_files<'a>(
         &'a self,
         after: Option<&FileName>,
     ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + use<'a>, DbError> {
@@ -202,7 +204,7 @@ impl Admin {
     }
 
     /// Returns the nodes that belong to a replica, heard of or not, without the retired ones.
-    pub fn nodes(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, DbError> {
+    pub fn list_nodes(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, DbError> {
         let mut nodes = Vec::new();
         for row in self.nodes.prefix(&Text(replica.clone()))? {
             let ((_, Text(node)), row) = row?;
@@ -224,7 +226,7 @@ impl Admin {
 
     /// Remembers nodes of a replica; the row of a node that is known stays.
     pub fn add_nodes(&self, replica: &ReplicaId, nodes: &[NodeId]) -> Result<(), DbError> {
-        let mut changes = self.change();
+        let mut changes = self.begin_changes();
         for node in nodes {
             self.remember(&mut changes, replica, node)?;
         }
@@ -252,7 +254,7 @@ impl Admin {
     }
 
     /// Begins a set of changes.
-    pub fn change(&self) -> Changes {
+    pub fn begin_changes(&self) -> Changes {
         Changes {
             batch: self.database.batch(),
             lines: Vec::new(),
@@ -276,18 +278,18 @@ impl Admin {
     }
 
     /// Returns one of the other tables, for the source file that owns it.
-    pub fn table<K: Key, V: Value>(&self, name: &str) -> Result<Table<K, V>, DbError> {
+    pub fn open_table<K: Key, V: TableValue>(&self, name: &str) -> Result<Table<K, V>, DbError> {
         self.database.table(name)
     }
 
     /// Sets the row of a file. A node that the row names as the place of a copy is a node of that replica from then on,
     /// and the volume of a completed copy a volume of that node: a listing of the replica without node or volume has a
     /// gap, even if nobody has heard of either since.
-    pub fn put(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
+    pub fn put_row(&self, changes: &mut Changes, row: &AdminRow) -> Result<(), DbError> {
         let name = &row.record.name;
         let derived = DerivedValues::from_record(&row.record);
         changes.files.insert(name.clone(), derived);
-        self.similar.put(changes, name)?;
+        self.similar.put_name(changes, name)?;
         for (replica, copy) in &row.record.replicas {
             if let Some(node) = &copy.node {
                 self.remember(changes, replica, node)?;
@@ -298,31 +300,31 @@ impl Admin {
     }
 
     /// Deletes the row of a name that no file has taken after all.
-    pub fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+    pub fn forget_file(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
         changes.files.insert(name.clone(), DerivedValues::default());
-        self.similar.forget(changes, name)?;
+        self.similar.forget_name(changes, name)?;
         changes.batch.delete(&self.files, &Text(name.clone()))
     }
 
     /// Writes a line of the trail that belongs to no change in the tables.
-    pub fn note(&self, line: AuditLine) -> Result<(), DbError> {
-        let mut changes = self.change();
-        changes.note(line);
-        self.commit(changes)
+    pub fn note_line(&self, line: AuditLine) -> Result<(), DbError> {
+        let mut changes = self.begin_changes();
+        changes.note_line(line);
+        self.commit_changes(changes)
     }
 
     /// Writes the changes and their lines of the trail, all or none, synced. From then on their loss would be noticed:
     /// the stamp says how far the database has come.
-    pub fn commit(&self, changes: Changes) -> Result<(), DbError> {
+    pub fn commit_changes(&self, changes: Changes) -> Result<(), DbError> {
         self.commit_unstamped(changes)?;
-        self.stamp().map_err(|error| DbError::Io {
+        self.write_stamp().map_err(|error| DbError::Io {
             path: error.path.clone(),
             what: error.to_string(),
         })
     }
 
-    /// Writes the changes as [`Admin::commit`] does, without the stamp: a power cut may take them away unnoticed, so
-    /// that they are not acknowledged before [`Admin::stamp`].
+    /// Writes the changes as [`Admin::commit_changes`] does, without the stamp: a power cut may take them away unnoticed, so
+    /// that they are not acknowledged before [`Admin::write_stamp`].
     pub fn commit_unstamped(&self, changes: Changes) -> Result<(), DbError> {
         let Changes {
             mut batch,
@@ -331,7 +333,7 @@ impl Admin {
             files,
         } = changes;
         let _numbering = self.numbering();
-        let mut before = Counts::default();
+        let mut before = AdminCounts::default();
         let mut transitions = feed::Transitions::new();
         for (name, after) in &files {
             let row = self.file(name)?;
@@ -339,11 +341,11 @@ impl Admin {
                 DerivedValues::from_record(&row.record)
             });
             self.places
-                .change(&mut batch, name, &known.places, &after.places)?;
+                .change_places(&mut batch, name, &known.places, &after.places)?;
             before.add(&known.counted.counts);
             transitions.insert(name.clone(), (known.state, after.state.clone()));
         }
-        let fed = self.feed.write(&mut batch, transitions)?;
+        let fed = self.feed.write_change(&mut batch, transitions)?;
         let mut next_line = self.next_line();
         for line in &lines {
             batch.put(&self.audit, &next_line, line)?;
@@ -355,16 +357,16 @@ impl Admin {
             .fetch_add(u64::from(has_members), Ordering::AcqRel);
         self.feed.set_committed(fed);
         let counted = files.iter().map(|(name, after)| (name, &after.counted));
-        self.running().change(&before, counted);
+        self.running().change_counts(&before, counted);
         Ok(())
     }
 
     /// Writes into the stamp, durably, how far the database has come. Costs nothing if it has not come further.
     /// Changes that were committed before may then be announced to followers of the feed.
-    pub fn stamp(&self) -> Result<(), DiskError> {
-        let fed = self.feed.committed();
-        self.stamp.write(|| self.database.reach())?;
-        self.feed.announce(fed);
+    pub fn write_stamp(&self) -> Result<(), DiskError> {
+        let fed = self.feed.committed_position();
+        self.stamp.write_stamp(|| self.database.reach())?;
+        self.feed.announce_position(fed);
         Ok(())
     }
 }

@@ -97,7 +97,7 @@ pub enum LookQuality {
 
 impl LookQuality {
     /// Whether an anomaly of this kind is over if a look of this quality did not find it.
-    pub const fn judges(self, kind: &AnomalyKind) -> bool {
+    pub const fn can_judge(self, kind: &AnomalyKind) -> bool {
         use AnomalyKind as K;
         match self {
             Self::Listing => match kind {
@@ -163,7 +163,7 @@ impl Look {
     fn judges(&self, old: &AnomalyRecord) -> bool {
         let is_of_all = self.quality == LookQuality::Listing || !is_of_one_copy(&old.kind);
         let is_there = |place: &CopyPlace| old.is_at(place);
-        self.quality.judges(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
+        self.quality.can_judge(&old.kind) && (is_of_all || self.place.as_ref().is_none_or(is_there))
     }
 
     /// Whether what is filed is what was found now: damage is of one copy, all else of the replica.
@@ -191,7 +191,7 @@ impl AnomalyRecord {
 
     /// Returns the key under which the anomaly is filed, for one file in one replica: its kind and, if it is damage,
     /// the copy.
-    pub fn slot(&self) -> String {
+    pub fn slot_key(&self) -> String {
         let word = self.kind.class();
         match (&self.node, &self.volume) {
             (Some(node), Some(volume)) if is_damage(&self.kind) => {
@@ -217,7 +217,7 @@ pub enum AnomalyChange {
 
 /// Returns the consequences of `look`, given what is filed of the same file and replica. New ones get ids from
 /// `next_id` on.
-pub fn compare(
+pub fn compare_kinds(
     filed: &[AnomalyRecord],
     look: &Look,
     now: Timestamp,
@@ -292,7 +292,7 @@ pub fn found_again(lost: &AnomalyRecord, good: &Groups) -> Option<AnomalyChange>
     let AnomalyKind::Lost(ranges) = &lost.kind else {
         return None;
     };
-    let groups = Groups::touching(ranges.iter().map(|(start, end)| *start..*end));
+    let groups = Groups::groups_touching(ranges.iter().map(|(start, end)| *start..*end));
     let left = groups.difference(good);
     if left == groups {
         return None;
@@ -340,7 +340,7 @@ fn is_worse(new: &AnomalyKind, old: &AnomalyKind) -> bool {
         }
         (K::Lost(new), K::Lost(old)) => {
             let groups = |ranges: &[(u64, u64)]| {
-                Groups::touching(ranges.iter().map(|(start, end)| *start..*end))
+                Groups::groups_touching(ranges.iter().map(|(start, end)| *start..*end))
             };
             !groups(new).difference(&groups(old)).is_empty()
         }

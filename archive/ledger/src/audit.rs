@@ -32,7 +32,7 @@ pub struct TrailFilter {
 
 impl TrailFilter {
     /// Whether the filter lets a line pass.
-    pub fn has(&self, line: &AuditLine) -> bool {
+    pub fn matches_line(&self, line: &AuditLine) -> bool {
         let is_file = self.file.is_none() || self.file == line.file;
         is_file && self.since.is_none_or(|since| line.at >= since)
     }
@@ -56,8 +56,8 @@ impl fmt::Debug for Trail<'_> {
 
 impl<'a> Trail<'a> {
     /// Reads the trail of the admin data, whose log is in `directory`.
-    pub fn read(admin: &'a Admin, directory: &Path) -> Result<Self, LogError> {
-        Self::from_snapshot(admin.trail()?, directory)
+    pub fn read_trail(admin: &'a Admin, directory: &Path) -> Result<Self, LogError> {
+        Self::from_snapshot(admin.trail_snapshot()?, directory)
     }
 
     /// Reads the trail from a snapshot, without lines that came later.

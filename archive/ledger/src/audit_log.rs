@@ -77,13 +77,13 @@ pub struct LogPosition {
     pub length: u64,
 }
 
-impl archive_db::Value for LogPosition {}
+impl archive_db::TableValue for LogPosition {}
 
 impl LogPosition {
     /// Returns the position before the first line.
-    pub const fn start() -> Self {
+    pub const fn first_position() -> Self {
         Self {
-            chain: Chain::start(),
+            chain: Chain::start_chain(),
             file: 0,
             length: 0,
         }
@@ -136,11 +136,11 @@ impl AuditLog {
         LogOptions { known, longest }: LogOptions,
         is_stopping: &dyn Fn() -> bool,
     ) -> Result<Self, LogError> {
-        directory::make(at)?;
+        directory::make_directory(at)?;
         let mut walk = LogWalk::open(at)?;
         let mut log = Self {
             directory: at.to_owned(),
-            position: LogPosition::start(),
+            position: LogPosition::first_position(),
             longest,
             out: None,
         };
@@ -163,18 +163,18 @@ impl AuditLog {
             };
             if entry.number >= sure && rows.row(entry.number)?.as_ref() != Some(&entry.line) {
                 let why = format!("line number {} is not one of this archive's", entry.number);
-                return Err(walk.changed(why));
+                return Err(walk.log_changed(why));
             }
             log.position = walk.position();
             if known.is_some_and(|known| known.chain.next() == log.next() && known != log.position)
             {
-                return Err(walk.changed("the log was rewritten: its hash is another"));
+                return Err(walk.log_changed("the log was rewritten: its hash is another"));
             }
         };
         // At most the last line that is sure may be gone: the table keeps it.
         while log.next() < sure || !torn.is_empty() {
             let next = log.next();
-            let missing = |why: &str| walk.changed(why);
+            let missing = |why: &str| walk.log_changed(why);
             let Some(line) = rows.row(next)? else {
                 let why = format!(
                     "the log ends here; lines up to number {} are gone",
@@ -187,7 +187,7 @@ impl AuditLog {
                 }));
             };
             let mut chain = log.position.chain;
-            let whole = chain.line(next, &line)?;
+            let whole = chain.chain_line(next, &line)?;
             if !whole.starts_with(&torn) {
                 if next < sure || known.is_none() {
                     return Err(missing("the last line was changed"));
@@ -195,11 +195,11 @@ impl AuditLog {
                 log.cut(&walk)?;
                 break;
             }
-            let (file, length) = walk.end(log.position);
-            let mut out = AppendFile::open(&files::path(at, file))?;
+            let (file, length) = walk.end_at(log.position);
+            let mut out = AppendFile::open(&files::log_path(at, file))?;
             out.append(&whole[torn.len()..])?;
             out.sync()?;
-            directory::sync(at)?;
+            directory::sync_directory(at)?;
             let start = length.saturating_sub(torn.len() as u64);
             log.position = LogPosition {
                 chain,
@@ -229,7 +229,7 @@ impl AuditLog {
         let mut bytes = Vec::new();
         for (number, line) in lines {
             let mut chain = self.position.chain;
-            let text = chain.line(*number, line)?;
+            let text = chain.chain_line(*number, line)?;
             let length = self.position.length + bytes.len() as u64;
             if length > 0 && length + text.len() as u64 > self.longest {
                 self.write(&bytes)?;
@@ -252,12 +252,12 @@ impl AuditLog {
         let is_new = self.out.is_none();
         let mut out = match self.out.take() {
             Some(out) => out,
-            None => AppendFile::open(&files::path(&self.directory, self.position.file))?,
+            None => AppendFile::open(&files::log_path(&self.directory, self.position.file))?,
         };
         out.append(bytes)?;
         out.sync()?;
         if is_new {
-            directory::sync(&self.directory)?;
+            directory::sync_directory(&self.directory)?;
         }
         self.out = Some(out);
         self.position.length += bytes.len() as u64;
@@ -273,7 +273,7 @@ impl AuditLog {
             "what a crash left of the audit log is written anew"
         );
         for number in (file..=walk.last_file()).rev() {
-            let mut out = AppendFile::open(&files::path(&self.directory, number))?;
+            let mut out = AppendFile::open(&files::log_path(&self.directory, number))?;
             out.cut(if number == file { length } else { 0 })?;
         }
         Ok(())
@@ -297,8 +297,8 @@ pub struct LogSummary {
 
 /// Verifies `files` of a log, in this order, against nothing but each other. The first of them may be a later file of
 /// the log: the chain before it is then taken from its first line. For people who hold copies of the log.
-pub fn verify(files: &[PathBuf]) -> Result<LogSummary, LogError> {
-    verify_all(LogWalk::over(files.to_vec()), &[])
+pub fn verify_log(files: &[PathBuf]) -> Result<LogSummary, LogError> {
+    verify_all(LogWalk::over_files(files.to_vec()), &[])
 }
 
 /// Reads a log to its end, and looks for the lines of hashes that an export or a stamp names.

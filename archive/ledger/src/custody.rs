@@ -11,7 +11,7 @@ mod tests;
 
 use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{AnomalyKind, ReplicaId, ReplicaKind, ReplicaState, StoreFailure};
-use archive_proof::receipt::Custody;
+use archive_proof::receipt::CustodyStatement;
 use archive_proof::{Envelope, Receipt, SigningKey};
 use jiff::Timestamp;
 
@@ -31,7 +31,7 @@ pub struct FileEvidence<'a> {
 
 /// The reason why a copy does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doubt<'a> {
+pub enum CustodyDoubt<'a> {
     /// The copy is not recorded as completed.
     State(&'a ReplicaState),
     /// The replica, node or volume that holds it was retired.
@@ -42,12 +42,12 @@ pub enum Doubt<'a> {
 
 impl<'a> FileEvidence<'a> {
     /// Returns the reason why a copy does not count; `None` if it does.
-    pub fn doubt(&self, id: &ReplicaId, copy: &'a ReplicaRecord) -> Option<Doubt<'a>> {
+    pub fn doubt_copy(&self, id: &ReplicaId, copy: &'a ReplicaRecord) -> Option<CustodyDoubt<'a>> {
         if !copy.state.is_completed() {
-            return Some(Doubt::State(&copy.state));
+            return Some(CustodyDoubt::State(&copy.state));
         }
-        if !self.now.counts(id, copy) {
-            return Some(Doubt::Retired);
+        if !self.now.copy_counts(id, copy) {
+            return Some(CustodyDoubt::Retired);
         }
         let of = self.filed.iter().filter(|row| row.replica == *id);
         let mut doubts = of
@@ -58,25 +58,25 @@ impl<'a> FileEvidence<'a> {
         let open = std::iter::once(first)
             .chain(doubts)
             .find(|filed| filed.accepted.is_none());
-        Some(Doubt::Filed(open.unwrap_or(first)))
+        Some(CustodyDoubt::Filed(open.unwrap_or(first)))
     }
 
     /// Returns the copies that count.
-    pub fn good(&self) -> impl Iterator<Item = (&'a ReplicaId, &'a ReplicaRecord)> + '_ {
+    pub fn good_copies(&self) -> impl Iterator<Item = (&'a ReplicaId, &'a ReplicaRecord)> + '_ {
         let copies = self.record.replicas.iter();
-        copies.filter(|(id, copy)| self.doubt(id, copy).is_none())
+        copies.filter(|(id, copy)| self.doubt_copy(id, copy).is_none())
     }
 
     /// Whether good bytes are anywhere.
     pub fn has_bytes(&self) -> bool {
-        self.good()
+        self.good_copies()
             .any(|(_, copy)| copy.kind == ReplicaKind::Bitarchive)
     }
 
     /// Returns the number of replicas besides `replica` that have good bytes of it.
-    pub fn others(&self, replica: &ReplicaId) -> usize {
+    pub fn other_good_copies(&self, replica: &ReplicaId) -> usize {
         let bytes = |copy: &ReplicaRecord| copy.kind == ReplicaKind::Bitarchive;
-        self.good()
+        self.good_copies()
             .filter(|(id, copy)| *id != replica && bytes(copy))
             .count()
     }
@@ -84,30 +84,30 @@ impl<'a> FileEvidence<'a> {
     /// Returns the required replicas that have no copy that counts, with the reasons; empty if the archive vouches for
     /// the file. A replica whose copy people have withdrawn, retired or accepted is not waited for, as long as good
     /// bytes are left elsewhere.
-    pub fn lacking(&self) -> Vec<(&'a ReplicaId, Doubt<'a>)> {
+    pub fn lacking_replicas(&self) -> Vec<(&'a ReplicaId, CustodyDoubt<'a>)> {
         let has_bytes = self.has_bytes();
-        let is_waited_for = |id: &ReplicaId, copy: &ReplicaRecord, doubt: &Doubt<'_>| {
+        let is_waited_for = |id: &ReplicaId, copy: &ReplicaRecord, doubt: &CustodyDoubt<'_>| {
             let is_last_hope = !has_bytes && copy.kind == ReplicaKind::Bitarchive;
             let is_lived_with = match doubt {
-                Doubt::State(_) | Doubt::Retired => self.now.is_retired(id),
-                Doubt::Filed(filed) => filed.accepted.is_some(),
+                CustodyDoubt::State(_) | CustodyDoubt::Retired => self.now.is_retired(id),
+                CustodyDoubt::Filed(filed) => filed.accepted.is_some(),
             };
             !copy.state.is_withdrawn() && (is_last_hope || (copy.required && !is_lived_with))
         };
         let copies = self.record.replicas.iter();
         copies
-            .filter_map(|(id, copy)| Some((id, copy, self.doubt(id, copy)?)))
+            .filter_map(|(id, copy)| Some((id, copy, self.doubt_copy(id, copy)?)))
             .filter(|(id, copy, doubt)| is_waited_for(id, copy, doubt))
             .map(|(id, _, doubt)| (id, doubt))
             .collect()
     }
 
     /// Returns the reason why the archive cannot vouch for the file, for people; `None` if it can.
-    pub fn missing(&self) -> Option<String> {
+    pub fn missing_reason(&self) -> Option<String> {
         if self.record.content.is_none() {
             return Some("its content is not known yet".to_owned());
         }
-        let lacking = self.lacking();
+        let lacking = self.lacking_replicas();
         if lacking.is_empty() && self.has_bytes() {
             return None;
         }
@@ -125,7 +125,7 @@ impl<'a> FileEvidence<'a> {
     /// # Errors
     ///
     /// The reason why there is no receipt, for people: the admission cannot be read, or the receipt cannot be written.
-    pub fn receipt(
+    pub fn write_receipt(
         &self,
         admission: &str,
         now: Timestamp,
@@ -133,9 +133,9 @@ impl<'a> FileEvidence<'a> {
     ) -> Result<String, String> {
         let admission = Envelope::parse(admission.as_bytes()).map_err(|error| error.to_string())?;
         let replicas = self
-            .good()
+            .good_copies()
             .filter_map(|(id, copy)| {
-                Some(Custody {
+                Some(CustodyStatement {
                     replica: id.clone(),
                     kind: copy.kind,
                     completed: copy.since,
@@ -156,9 +156,9 @@ impl<'a> FileEvidence<'a> {
     }
 }
 
-impl Doubt<'_> {
+impl CustodyDoubt<'_> {
     /// Returns the failure that is reported to a depositor.
-    pub fn failure(&self) -> StoreFailure {
+    pub fn store_failure(&self) -> StoreFailure {
         match self {
             Self::State(ReplicaState::UploadFailed(reason)) => reason.clone(),
             Self::State(state) => StoreFailure::Gone(state.to_string()),
@@ -179,7 +179,7 @@ impl Doubt<'_> {
     }
 }
 
-impl std::fmt::Display for Doubt<'_> {
+impl std::fmt::Display for CustodyDoubt<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::State(state) => write!(f, "{state}"),
@@ -192,7 +192,7 @@ impl std::fmt::Display for Doubt<'_> {
 /// Whether the anomaly is filed of this copy: another copy in the same replica may be damaged, or unexpected, while
 /// this one is good.
 fn is_of(filed: &AnomalyRecord, copy: &ReplicaRecord) -> bool {
-    let is_there = copy.place().is_none_or(|place| filed.is_at(&place));
+    let is_there = copy.copy_place().is_none_or(|place| filed.is_at(&place));
     is_there || !is_of_one_copy(&filed.kind)
 }
 

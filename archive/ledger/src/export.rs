@@ -113,7 +113,7 @@ pub struct ExportSummary {
 
 /// The reason why there is no export.
 #[derive(Debug, thiserror::Error)]
-pub enum ExportError {
+pub enum ExportTablesError {
     /// The admin data cannot be read.
     #[error(transparent)]
     Database(#[from] DbError),
@@ -129,7 +129,7 @@ pub enum ExportError {
 }
 
 /// The tables that are to be exported.
-pub struct Export<'a> {
+pub struct TablesExport<'a> {
     /// The admin data.
     pub admin: &'a Admin,
     /// The directory of the audit log.
@@ -142,26 +142,26 @@ pub struct Export<'a> {
     pub is_stopping: &'a dyn Fn() -> bool,
 }
 
-impl fmt::Debug for Export<'_> {
+impl fmt::Debug for TablesExport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Export").finish_non_exhaustive()
     }
 }
 
-impl Export<'_> {
+impl TablesExport<'_> {
     /// Writes the export to `out`. Memory holds one line.
     ///
     /// # Errors
     ///
-    /// [`ExportError`] if the admin data cannot be read, or `out` does not take the lines.
-    pub fn write(&self, out: &mut dyn Write) -> Result<ExportSummary, ExportError> {
+    /// [`ExportTablesError`] if the admin data cannot be read, or `out` does not take the lines.
+    pub fn write_export(&self, out: &mut dyn Write) -> Result<ExportSummary, ExportTablesError> {
         let tables = Tables::open(self.admin)?;
         let Snapshot {
             files,
             nodes,
             rows,
             trail,
-        } = Snapshot::take(self.admin, &tables)?;
+        } = Snapshot::take_snapshot(self.admin, &tables)?;
         let mut lines = Lines {
             out,
             whole: blake3::Hasher::new(),
@@ -197,12 +197,12 @@ impl Export<'_> {
             end.rows.add(&row);
             lines.put(&ExportLine::Row(Box::new(row)), true)?;
         }
-        let mut chain = Chain::start();
+        let mut chain = Chain::start_chain();
         for entry in Trail::from_snapshot(trail, self.log)? {
             let entry = entry?;
             chain
-                .line(entry.number, &entry.line)
-                .map_err(|error| ExportError::Log(error.into()))?;
+                .chain_line(entry.number, &entry.line)
+                .map_err(|error| ExportTablesError::Log(error.into()))?;
             let file = entry.line.file.as_ref();
             let is_own = file.is_some_and(|name| is_export(self.archive, name.as_str()));
             lines.put(
@@ -228,9 +228,9 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn put(&mut self, line: &ExportLine, is_content: bool) -> Result<(), ExportError> {
+    fn put(&mut self, line: &ExportLine, is_content: bool) -> Result<(), ExportTablesError> {
         if (self.is_stopping)() {
-            return Err(ExportError::Stopped);
+            return Err(ExportTablesError::Stopped);
         }
         let mut bytes = serde_json::to_vec(line).map_err(io::Error::from)?;
         bytes.push(b'\n');
@@ -253,11 +253,11 @@ impl Lines<'_> {
 }
 
 /// Returns the beginning of the names of the exports in the archive.
-pub fn prefix(archive: &str) -> String {
+pub fn file_prefix(archive: &str) -> String {
     format!("holdfast-admin-{archive}-")
 }
 
 fn is_export(archive: &str, name: &str) -> bool {
-    name.strip_prefix(&prefix(archive))
+    name.strip_prefix(&file_prefix(archive))
         .is_some_and(|rest| rest.ends_with(".jsonl.gz"))
 }

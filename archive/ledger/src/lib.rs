@@ -27,8 +27,8 @@
 //! use archive_ledger::admin::Admin;
 //!
 //! let data = tempfile::tempdir().unwrap();
-//! let admin = Admin::init(data.path()).unwrap();
-//! assert_eq!(admin.files(None).unwrap().count(), 0);
+//! let admin = Admin::init(data.log_path()).unwrap();
+//! assert_eq!(admin.list_files(None).unwrap().count(), 0);
 //! ```
 
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]

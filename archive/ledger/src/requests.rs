@@ -17,18 +17,18 @@ pub mod table;
 mod tests;
 
 use archive_model::limits::LONGEST_REASON;
-use archive_model::{ActKind, RequestState, Role, later};
+use archive_model::{ActKind, RequestState, Role, time_after};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use act::{AcceptedAnomaly, PurgedItem, RequestedAct, Subject};
+pub use act::{AcceptedAnomaly, ActSubject, PurgedItem, RequestedAct};
 
 /// The time within which a request may be approved.
 pub const LIFE: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 /// A request, from the time when it was made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Request {
+pub struct PersonRequest {
     /// The number of the request, which people write as `r12`.
     pub number: u64,
     /// The act that is asked for.
@@ -129,7 +129,7 @@ impl Person {
     }
 
     /// Returns the person as `role/name`, with the first of `roles` that it has; `None` if it has none of them.
-    pub fn acting(&self, roles: &[Role]) -> Option<String> {
+    pub fn acting_name(&self, roles: &[Role]) -> Option<String> {
         let role = roles
             .iter()
             .find(|role| self.roles.iter().any(|own| own.includes(**role)))?;
@@ -137,9 +137,9 @@ impl Person {
     }
 }
 
-impl Request {
+impl PersonRequest {
     /// Creates a request by `person`, if a role of theirs may ask for the act.
-    pub fn ask(
+    pub fn ask_request(
         number: u64,
         act: RequestedAct,
         reason: &str,
@@ -147,7 +147,7 @@ impl Request {
         now: Timestamp,
     ) -> Result<Self, RequestRefusal> {
         let roles = act.askers();
-        let asked_by = person.acting(roles).ok_or(RequestRefusal::Role {
+        let asked_by = person.acting_name(roles).ok_or(RequestRefusal::Role {
             doing: "asking for",
             act: act.act.kind(),
             roles,
@@ -158,7 +158,7 @@ impl Request {
             reason: plain_reason(reason)?.to_owned(),
             asked_by,
             asked: now,
-            expires: later(now, LIFE),
+            expires: time_after(now, LIFE),
             state: RequestStatus::Open,
         })
     }
@@ -169,9 +169,13 @@ impl Request {
     }
 
     /// Approves the request in the name of a second person: the act is to be done now.
-    pub fn approve(&mut self, person: &Person, now: Timestamp) -> Result<(), RequestRefusal> {
+    pub fn approve_request(
+        &mut self,
+        person: &Person,
+        now: Timestamp,
+    ) -> Result<(), RequestRefusal> {
         let roles = self.act.approvers();
-        let by = person.acting(roles).ok_or(RequestRefusal::Role {
+        let by = person.acting_name(roles).ok_or(RequestRefusal::Role {
             doing: "approving",
             act: self.act.act.kind(),
             roles,
@@ -179,18 +183,22 @@ impl Request {
         if self.is_by(person) {
             return Err(RequestRefusal::SamePerson(self.asked_by.clone()));
         }
-        self.tick(now);
+        self.tick_request(now);
         self.must_be_open()?;
         self.state = RequestStatus::Approved { by, at: now };
         Ok(())
     }
 
     /// Withdraws the request; only the person who asked may.
-    pub fn withdraw(&mut self, person: &Person, now: Timestamp) -> Result<(), RequestRefusal> {
+    pub fn withdraw_request(
+        &mut self,
+        person: &Person,
+        now: Timestamp,
+    ) -> Result<(), RequestRefusal> {
         if !self.is_by(person) {
             return Err(RequestRefusal::NotTheirs(self.asked_by.clone()));
         }
-        self.tick(now);
+        self.tick_request(now);
         self.must_be_open()?;
         self.state = RequestStatus::Withdrawn {
             by: self.asked_by.clone(),
@@ -200,7 +208,7 @@ impl Request {
     }
 
     /// Lets the request expire if its time is over. Returns whether it did.
-    pub fn tick(&mut self, now: Timestamp) -> bool {
+    pub fn tick_request(&mut self, now: Timestamp) -> bool {
         let expires = self.state == RequestStatus::Open && self.expires <= now;
         if expires {
             self.state = RequestStatus::Expired { at: now };
@@ -210,7 +218,7 @@ impl Request {
 
     /// Ends the request with the result of the act. Returns `false` if the request is not approved, or has ended
     /// already.
-    pub fn end(&mut self, result: Result<String, String>, now: Timestamp) -> bool {
+    pub fn end_request(&mut self, result: Result<String, String>, now: Timestamp) -> bool {
         let RequestStatus::Approved { by, .. } = &self.state else {
             return false;
         };

@@ -21,9 +21,9 @@ use archive_durable::{DiskError, read_state};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-pub use export::{FromExport, begin, from_export};
+pub use export::{FromExport, begin_export, from_export};
 #[doc(hidden)]
-pub use export::{judge, rewritten};
+pub use export::{judge_export, rewritten};
 
 use crate::admin::stamp::{self, STAMP};
 use crate::admin::{AdminError, AdminRestore, AuditLine};
@@ -113,7 +113,7 @@ pub struct RestoreFindings {
 
 impl RestoreFindings {
     /// Counts a finding, and keeps it if it is one of the first.
-    pub fn add(&mut self, about: impl Into<String>, what: impl Into<String>) {
+    pub fn add_finding(&mut self, about: impl Into<String>, what: impl Into<String>) {
         self.count += 1;
         if self.list.len() < FINDINGS {
             self.list.push(RestoreFinding {
@@ -155,7 +155,7 @@ pub fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
 /// # Errors
 /// [`RestoreError::Log`] if the log was changed or cut.
 pub fn log_end(data: &Path) -> Result<Option<(TrailLine, LogPosition)>, RestoreError> {
-    let known = stamp::read(&data.join(STAMP))?;
+    let known = stamp::read_stamp(&data.join(STAMP))?;
     let known = known.and_then(|reach| reach.audit);
     let mut walk = LogWalk::open(&data.join("audit"))?;
     let mut last = None;
@@ -173,13 +173,13 @@ pub fn log_end(data: &Path) -> Result<Option<(TrailLine, LogPosition)>, RestoreE
             "by {STAMP} it has a line number {last} with the hash {}, and that is not there",
             end.head
         );
-        return Err(walk.changed(why).into());
+        return Err(walk.log_changed(why).into());
     }
     Ok(last.map(|last| (last, walk.position())))
 }
 
 /// Makes the last line of a restored trail, which says that it was restored.
-pub fn restored(archive: &str, now: Timestamp, what: String) -> AuditLine {
+pub fn restored_line(archive: &str, now: Timestamp, what: String) -> AuditLine {
     AuditLine {
         at: now,
         who: format!("repository/{archive}"),

@@ -2,7 +2,7 @@
 //!
 //! Plain values. The room of each table says when its rows are written; those of requests and anomalies are in theirs.
 
-use archive_db::Value;
+use archive_db::TableValue;
 use archive_decisions::store::FileRecord;
 use archive_model::FileName;
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ pub struct AdminRow {
     pub admission: Option<String>,
 }
 
-impl Value for AdminRow {}
+impl TableValue for AdminRow {}
 
 /// A line of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ pub struct AuditLine {
     pub what: String,
 }
 
-impl Value for AuditLine {}
+impl TableValue for AuditLine {}
 
 /// The retirement of a replica, node or volume: when, by whom and why it was permanently taken out of service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +49,7 @@ pub struct Retirement {
     pub emptied: bool,
 }
 
-impl Value for Retirement {}
+impl TableValue for Retirement {}
 
 /// The row of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +58,6 @@ pub struct NodeRow {
     pub retired: Option<Retirement>,
 }
 
-impl Value for NodeRow {
+impl TableValue for NodeRow {
     const VERSION: u8 = 2;
 }

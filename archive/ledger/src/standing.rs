@@ -14,7 +14,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use archive_db::{DbError, Table, Text, Value};
+use archive_db::{DbError, Table, TableValue, Text};
 use archive_decisions::store::{ReplicaRecord, ReplicaSpec};
 use archive_model::{NodeId, NodeKey, ReplicaId, VolumeKey};
 use jiff::Timestamp;
@@ -41,7 +41,7 @@ pub enum ReplicaRow {
     Retired(Retirement),
 }
 
-impl Value for ReplicaRow {}
+impl TableValue for ReplicaRow {}
 
 /// A change of the standing that has to be carried into the rows of files.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +75,7 @@ pub struct StandingView(Arc<Mutex<Arc<StandingSnapshot>>>);
 
 impl StandingView {
     /// Returns the standing of everything.
-    pub fn now(&self) -> Arc<StandingSnapshot> {
+    pub fn current_snapshot(&self) -> Arc<StandingSnapshot> {
         Arc::clone(&self.0.lock())
     }
 
@@ -127,7 +127,7 @@ impl StandingSnapshot {
     }
 
     /// Whether a recorded copy is one: completed, and nothing that holds it was retired.
-    pub fn counts(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
+    pub fn copy_counts(&self, id: &ReplicaId, copy: &ReplicaRecord) -> bool {
         let is_retired_node = || copy.node.iter().any(|node| self.is_retired_node(id, node));
         let is_retired_volume = || {
             let volume = copy.volume_key(id).filter(|_| !self.volumes.is_empty());
@@ -140,7 +140,7 @@ impl StandingSnapshot {
     }
 
     /// Returns the tasks that still have to be carried into the rows of files.
-    pub fn tasks(&self) -> Vec<Task> {
+    pub fn list_tasks(&self) -> Vec<Task> {
         let replicas = self.replicas.iter().filter_map(|(id, row)| match row {
             ReplicaRow::Filling { .. } => Some(Task::Fill(id.clone())),
             ReplicaRow::Retired(retired) => (!retired.emptied).then(|| Task::Replica(id.clone())),
@@ -155,7 +155,7 @@ impl StandingSnapshot {
 
 impl Task {
     /// Returns the files whose rows may have to change.
-    pub fn scope(&self) -> WalkScope {
+    pub fn walk_scope(&self) -> WalkScope {
         match self {
             Self::Volume(volume) => WalkScope::Volume(volume.clone()),
             Self::Node(node) => WalkScope::Node(node.clone()),
@@ -169,10 +169,10 @@ impl Standing {
     /// Reads the tables.
     pub fn open(admin: Admin) -> Result<Self, DbError> {
         let standing = Self {
-            replicas: admin.table("replicas")?,
-            nodes: admin.table("nodes")?,
-            volumes: admin.table(RETIRED_VOLUMES)?,
-            drains: admin.table("drains")?,
+            replicas: admin.open_table("replicas")?,
+            nodes: admin.open_table("nodes")?,
+            volumes: admin.open_table(RETIRED_VOLUMES)?,
+            drains: admin.open_table("drains")?,
             admin,
             view: StandingView::default(),
         };
@@ -181,18 +181,18 @@ impl Standing {
     }
 
     /// Returns the standing of everything.
-    pub fn now(&self) -> Arc<StandingSnapshot> {
-        self.view.now()
+    pub fn current_snapshot(&self) -> Arc<StandingSnapshot> {
+        self.view.current_snapshot()
     }
 
     /// Returns the copy in memory, for callers that only ask.
-    pub fn view(&self) -> StandingView {
+    pub fn standing_view(&self) -> StandingView {
         self.view.clone()
     }
 
     /// Returns the replicas of `specs` that are in service.
     pub fn in_service(&self, specs: &[ReplicaSpec]) -> Vec<ReplicaSpec> {
-        let now = self.now();
+        let now = self.current_snapshot();
         let in_service = specs.iter().filter(|spec| !now.is_retired(&spec.id));
         in_service.cloned().collect()
     }
@@ -204,7 +204,7 @@ impl Standing {
         row: Option<&ReplicaRow>,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         let key = Text(replica.clone());
         match row {
             Some(row) => changes.batch().put(&self.replicas, &key, row)?,
@@ -220,7 +220,7 @@ impl Standing {
         retired: Retirement,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         let row = NodeRow {
             retired: Some(retired),
         };
@@ -236,7 +236,7 @@ impl Standing {
         retired: &Retirement,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         let key = to_table(volume);
         changes.batch().put(&self.volumes, &key, retired)?;
         self.commit(changes, line)
@@ -244,7 +244,7 @@ impl Standing {
 
     /// Takes a volume back into service.
     pub fn reinstate_volume(&self, volume: &VolumeKey, line: AuditLine) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         let key = to_table(volume);
         changes.batch().delete(&self.volumes, &key)?;
         self.commit(changes, Some(line))
@@ -252,7 +252,7 @@ impl Standing {
 
     /// Takes a node back into service.
     pub fn reinstate_node(&self, node: &NodeKey, line: AuditLine) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         let key = (Text(node.replica.clone()), Text(node.node.clone()));
         changes
             .batch()
@@ -262,8 +262,8 @@ impl Standing {
 
     /// Ends a task once the rows of all files have changed: a filled replica stands as it was set up, and a retired
     /// part is marked as emptied.
-    pub fn end(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
-        let now = self.now();
+    pub fn end_task(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
+        let now = self.current_snapshot();
         let line = Some(line);
         let emptied = |retired: &Retirement| Retirement {
             emptied: true,
@@ -296,9 +296,9 @@ impl Standing {
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
         if let Some(line) = line {
-            changes.note(line);
+            changes.note_line(line);
         }
-        self.admin.commit(changes)?;
+        self.admin.commit_changes(changes)?;
         self.read()
     }
 

@@ -153,7 +153,7 @@ impl From<VolumeKey> for VolumeSelector {
 
 impl VolumeSelector {
     /// Returns whether the selector fits the volume `key`: a part that the person did not name fits any.
-    pub fn means(&self, key: &VolumeKey) -> bool {
+    pub fn selects_volume(&self, key: &VolumeKey) -> bool {
         key.volume == self.volume
             && self.node.as_ref().is_none_or(|node| *node == key.node)
             && self.replica.as_ref().is_none_or(|id| *id == key.replica)
@@ -162,7 +162,7 @@ impl VolumeSelector {
 
 impl NodeSelector {
     /// Returns whether the selector fits this node: without a replica it fits the node of this id in any.
-    pub fn means(&self, replica: &ReplicaId, node: &NodeId) -> bool {
+    pub fn selects_node(&self, replica: &ReplicaId, node: &NodeId) -> bool {
         self.node == *node && self.replica.as_ref().is_none_or(|id| id == replica)
     }
 }

@@ -225,7 +225,7 @@ pub struct FileFailure {
 
 /// The outcome of one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileOutcome {
+pub struct BatchFileOutcome {
     /// The file that was read.
     pub name: FileName,
     /// The node that read the file.

@@ -59,7 +59,7 @@ impl Cause {
 
     /// Adds the approval of two persons.
     #[must_use]
-    pub fn approved(self, approval: Option<Approval>) -> Self {
+    pub fn with_approval(self, approval: Option<Approval>) -> Self {
         Self { approval, ..self }
     }
 }

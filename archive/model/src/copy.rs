@@ -80,7 +80,7 @@ impl CopyPlace {
     }
 
     /// The copy at this place, for a call that names it.
-    pub const fn select<'a>(&'a self, replica: &'a ReplicaId) -> CopySelector<'a> {
+    pub const fn copy_selector<'a>(&'a self, replica: &'a ReplicaId) -> CopySelector<'a> {
         CopySelector {
             replica,
             node: &self.node,
@@ -157,13 +157,13 @@ impl FileCopy {
 
     /// Returns the groups of a file of `size` bytes that may be bad. Damage that was not located may be anywhere.
     pub fn damaged_groups(&self, size: u64) -> Groups {
-        let (corrupt, unreadable) = self.damage(size);
+        let (corrupt, unreadable) = self.damage_by_kind(size);
         corrupt.union(&unreadable)
     }
 
     /// Returns the groups that are corrupt, and those that cannot be read, in a file of `size` bytes. Damage that was
     /// not located may be anywhere: all groups are then corrupt.
-    pub fn damage(&self, size: u64) -> (Groups, Groups) {
+    pub fn damage_by_kind(&self, size: u64) -> (Groups, Groups) {
         match &self.condition {
             CopyCondition::Damaged {
                 corrupt,
@@ -269,11 +269,14 @@ mod tests {
             unreadable: Groups::none(),
         });
         assert_eq!(
-            damaged.damage(40_000),
+            damaged.damage_by_kind(40_000),
             (Groups::all(40_000), Groups::none())
         );
         assert!(damaged.located_damage().is_empty());
         let present = copy(CopyCondition::Present);
-        assert_eq!(present.damage(40_000), (Groups::none(), Groups::none()));
+        assert_eq!(
+            present.damage_by_kind(40_000),
+            (Groups::none(), Groups::none())
+        );
     }
 }

@@ -13,8 +13,8 @@ pub const GROUP_SIZE: u64 = 16 * 1024;
 /// use archive_model::{GROUP_SIZE, Groups};
 ///
 /// // The damaged byte 40,000 lies in the third group of a file of 50,000 bytes.
-/// let damaged = Groups::touching([40_000..40_001]);
-/// assert!(damaged.contains(2));
+/// let damaged = Groups::groups_touching([40_000..40_001]);
+/// assert!(damaged.contains_group(2));
 /// assert_eq!(damaged.byte_ranges(50_000).collect::<Vec<_>>(), [2 * GROUP_SIZE..3 * GROUP_SIZE]);
 /// assert_eq!(Groups::all(50_000).difference(&damaged).len(), 3);
 /// ```
@@ -41,20 +41,20 @@ impl Groups {
 
     /// Returns every group of a file of `size` bytes; an empty file has one group, of no bytes.
     pub fn all(size: u64) -> Self {
-        Self(std::iter::once(0..count(size)).collect())
+        Self(std::iter::once(0..group_count(size)).collect())
     }
 
     /// Returns the groups that any of the byte `ranges` touches. Empty ranges touch nothing.
-    pub fn touching(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
+    pub fn groups_touching(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let mut groups = Self::none();
         for range in ranges.into_iter().filter(|range| range.start < range.end) {
-            groups.insert(range.start / GROUP_SIZE..range.end.div_ceil(GROUP_SIZE));
+            groups.insert_range(range.start / GROUP_SIZE..range.end.div_ceil(GROUP_SIZE));
         }
         groups
     }
 
     /// Adds a range of group indexes.
-    pub fn insert(&mut self, range: Range<u64>) {
+    pub fn insert_range(&mut self, range: Range<u64>) {
         if range.start >= range.end {
             return;
         }
@@ -69,7 +69,7 @@ impl Groups {
 
     /// Adds one group, by its index.
     pub fn insert_one(&mut self, group: u64) {
-        self.insert(group..group.saturating_add(1));
+        self.insert_range(group..group.saturating_add(1));
     }
 
     /// Returns whether no group is in the set.
@@ -83,7 +83,7 @@ impl Groups {
     }
 
     /// Returns whether `group` is in the set.
-    pub fn contains(&self, group: u64) -> bool {
+    pub fn contains_group(&self, group: u64) -> bool {
         let next = self.0.partition_point(|r| r.end <= group);
         self.0.get(next).is_some_and(|r| r.contains(&group))
     }
@@ -103,7 +103,7 @@ impl Groups {
     pub fn union(&self, other: &Self) -> Self {
         let mut all = self.clone();
         for range in other.ranges() {
-            all.insert(range);
+            all.insert_range(range);
         }
         all
     }
@@ -119,14 +119,14 @@ impl Groups {
                 if cut.start >= range.end {
                     break;
                 }
-                left.insert(start..cut.start.min(range.end));
+                left.insert_range(start..cut.start.min(range.end));
                 start = start.max(cut.end);
                 if cut.end > range.end {
                     break;
                 }
                 cuts.next();
             }
-            left.insert(start..range.end);
+            left.insert_range(start..range.end);
         }
         left
     }
@@ -146,7 +146,7 @@ impl Groups {
 }
 
 /// Returns the number of groups of a file of `size` bytes: at least one.
-pub const fn count(size: u64) -> u64 {
+pub const fn group_count(size: u64) -> u64 {
     let groups = size.div_ceil(GROUP_SIZE);
     if groups == 0 { 1 } else { groups }
 }
@@ -208,7 +208,7 @@ mod tests {
                 assert_eq!(left.difference(&right), from_bits(a & !b), "normal form");
             }
             assert_eq!(from_bits(a).len(), u64::from(a.count_ones()));
-            assert!((0..8).all(|bit| from_bits(a).contains(bit) == (a & (1 << bit) != 0)));
+            assert!((0..8).all(|bit| from_bits(a).contains_group(bit) == (a & (1 << bit) != 0)));
         }
     }
 
@@ -216,10 +216,10 @@ mod tests {
     /// file.
     #[test]
     fn bytes_and_groups_meet_at_the_edges() {
-        assert_eq!(count(0), 1);
-        assert_eq!(count(GROUP_SIZE), 1);
-        assert_eq!(count(GROUP_SIZE + 1), 2);
-        let groups = Groups::touching([
+        assert_eq!(group_count(0), 1);
+        assert_eq!(group_count(GROUP_SIZE), 1);
+        assert_eq!(group_count(GROUP_SIZE + 1), 2);
+        let groups = Groups::groups_touching([
             0..1,
             GROUP_SIZE..GROUP_SIZE + 1,
             5 * GROUP_SIZE - 1..5 * GROUP_SIZE,

@@ -70,7 +70,7 @@ pub use approval::Approval;
 pub use attic::{AtticItem, AtticKind, AtticPlace, InvalidAtticPlace};
 pub use backoff::Backoff;
 pub use batch::{
-    FailureKind, FileFailure, FileOutcome, FileSelection, JobClass, JobId, JobLimits, JobSpec,
+    BatchFileOutcome, FailureKind, FileFailure, FileSelection, JobClass, JobId, JobLimits, JobSpec,
     Program, Reduce,
 };
 pub use cause::{Cause, InvalidCause};
@@ -100,5 +100,5 @@ pub use role::{InvalidRole, Role};
 pub use scrub::{NodeScrub, ScrubActivity, ScrubOrder};
 pub use secret::{ExposedSecret, check_secret};
 pub use store_state::{ReplicaProgress, ReplicaState, ReplicaStatus, StoreFailure};
-pub use text::{is_steering, visible};
-pub use time::later;
+pub use text::{is_steering, visible_character};
+pub use time::time_after;

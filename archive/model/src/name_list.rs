@@ -16,7 +16,7 @@ use crate::file_name::FileName;
 /// let names = ["b.warc", "a.warc", "b.warc"].map(|name| FileName::new(name).unwrap());
 /// let list = NameList::new(names.to_vec())?;
 /// assert_eq!(list.as_slice().len(), 2);
-/// assert!(list.contains(&names[0]));
+/// assert!(list.contains_group(&names[0]));
 /// # Ok::<(), archive_model::InvalidNameList>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,7 +90,7 @@ impl NameList {
     }
 
     /// Returns the names behind `name`, in order; all names if it is absent.
-    pub fn after(&self, name: Option<&FileName>) -> &[FileName] {
+    pub fn names_after(&self, name: Option<&FileName>) -> &[FileName] {
         let start = name.map_or(0, |name| self.0.partition_point(|one| one <= name));
         &self.0[start..]
     }
@@ -137,8 +137,11 @@ mod tests {
                 "{name}"
             );
         }
-        let after = |name: &str| list.after(Some(&FileName::new(name).unwrap())).to_vec();
-        assert_eq!(list.after(None), names(&["a", "b", "c"]));
+        let after = |name: &str| {
+            list.names_after(Some(&FileName::new(name).unwrap()))
+                .to_vec()
+        };
+        assert_eq!(list.names_after(None), names(&["a", "b", "c"]));
         assert_eq!(after("a"), names(&["b", "c"]));
         assert_eq!(after("aa"), names(&["b", "c"]));
         assert_eq!(after("c"), []);

@@ -45,9 +45,9 @@ pub struct InvalidMode;
 /// ```
 /// use archive_model::{NodeId, NodeState};
 ///
-/// let silent = NodeState::unheard(NodeId::new("two-1")?);
+/// let silent = NodeState::unheard_node(NodeId::new("two-1")?);
 /// assert!(!silent.alive && !silent.takes_files());
-/// assert_eq!(silent.rooms(), [0]);
+/// assert_eq!(silent.free_rooms(), [0]);
 /// # Ok::<(), archive_model::InvalidId>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -151,7 +151,7 @@ impl FromStr for Mode {
 
 impl NodeState {
     /// Makes the state of a node that was never heard of.
-    pub const fn unheard(node: NodeId) -> Self {
+    pub const fn unheard_node(node: NodeId) -> Self {
         Self {
             node,
             endpoint: String::new(),
@@ -175,7 +175,7 @@ impl NodeState {
     }
 
     /// Returns the room for new files on each volume of the node, in bytes.
-    pub fn rooms(&self) -> Vec<u64> {
+    pub fn free_rooms(&self) -> Vec<u64> {
         let elsewhere = self.usable_elsewhere.iter().copied();
         std::iter::once(self.usable).chain(elsewhere).collect()
     }
@@ -195,7 +195,7 @@ impl VolumeState {
     }
 
     /// Returns the reason why nobody can look at the copies on the volume, if so. A retired volume has none any more.
-    pub fn offline(&self) -> Option<&str> {
+    pub fn offline_reason(&self) -> Option<&str> {
         self.problem.as_deref().filter(|_| !self.retired)
     }
 
@@ -220,7 +220,7 @@ mod tests {
     fn node(volumes: Vec<VolumeState>) -> NodeState {
         NodeState {
             volumes,
-            ..NodeState::unheard("n".parse().unwrap())
+            ..NodeState::unheard_node("n".parse().unwrap())
         }
     }
 

@@ -16,7 +16,7 @@ pub fn is_steering(c: char) -> bool {
 }
 
 /// Returns the character as people are shown it: a space in place of one that is obeyed ([`is_steering`]).
-pub fn visible(c: char) -> char {
+pub fn visible_character(c: char) -> char {
     if is_steering(c) { ' ' } else { c }
 }
 

@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 /// assert_eq!(later(Timestamp::UNIX_EPOCH, Duration::from_secs(60)).as_second(), 60);
 /// assert_eq!(later(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MAX);
 /// ```
-pub fn later<D>(time: Timestamp, duration: D) -> Timestamp
+pub fn time_after<D>(time: Timestamp, duration: D) -> Timestamp
 where
     SignedDuration: TryFrom<D>,
 {

@@ -23,7 +23,7 @@ pub struct ReplicaGap {
 
 impl ReplicaGap {
     /// Returns the gap of a whole node.
-    pub fn node(node: &NodeId, reason: &impl fmt::Display) -> Self {
+    pub fn node_gap(node: &NodeId, reason: &impl fmt::Display) -> Self {
         Self {
             node: Some(node.clone()),
             volume: None,
@@ -33,7 +33,7 @@ impl ReplicaGap {
     }
 
     /// Returns the gap of one volume of a node.
-    pub fn volume(node: &NodeId, volume: VolumeName, reason: &impl fmt::Display) -> Self {
+    pub fn volume_gap(node: &NodeId, volume: VolumeName, reason: &impl fmt::Display) -> Self {
         Self {
             node: Some(node.clone()),
             volume: Some(volume),
@@ -79,9 +79,9 @@ mod tests {
     #[test]
     fn a_reason_from_a_liar_does_not_grow() {
         let node = NodeId::new("a").unwrap();
-        let gap = ReplicaGap::node(&node, &"ä".repeat(100_000));
+        let gap = ReplicaGap::node_gap(&node, &"ä".repeat(100_000));
         assert_eq!(gap.reason.chars().count(), LONGEST);
-        let gap = ReplicaGap::volume(&node, VolumeName::new("v1"), &"not mounted");
+        let gap = ReplicaGap::volume_gap(&node, VolumeName::new("v1"), &"not mounted");
         assert_eq!(gap.to_string(), "node a, volume v1: not mounted");
         assert!(
             ReplicaGap::unknown_nodes()

@@ -44,7 +44,7 @@ use watch::Watch;
 /// # Errors
 ///
 /// [`StartError`] if the settings, the certificate or the address cannot be used.
-pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+pub fn serve_monitor(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
     Box::pin(start(settings, daemon))
 }
 
@@ -67,12 +67,12 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
     let door = rpc::Door {
         settings: monitor,
         clock: daemon.clock.clone(),
-        stop: daemon.tasks.stop(),
+        stop: daemon.tasks.stop_token(),
         nodes,
         placements: Mutex::default(),
         client: Arc::new(client),
         listings: rpc::Door::listing_places(),
         instruments,
     };
-    part.listen(rpc::services(door)).await
+    part.listen(rpc::monitor_services(door)).await
 }

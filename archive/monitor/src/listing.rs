@@ -79,13 +79,13 @@ impl<E> Merge<E> {
     }
 
     /// Returns the listings of which more is needed before the next entry can come out.
-    pub fn hungry(&self) -> &BTreeSet<usize> {
+    pub fn hungry_nodes(&self) -> &BTreeSet<usize> {
         &self.hungry
     }
 
     /// Takes the entries of a message of a node. An error, or an entry out of order, ends its listing. So does an empty
     /// message: a node could send those without end.
-    pub fn feed<X: fmt::Display>(
+    pub fn feed_entries<X: fmt::Display>(
         &mut self,
         index: usize,
         entries: impl IntoIterator<Item = Result<ListedFile<E>, X>>,
@@ -118,23 +118,23 @@ impl<E> Merge<E> {
             _ => {}
         }
         if let Some(reason) = failure {
-            self.fail(index, &reason);
+            self.fail_node(index, &reason);
         }
     }
 
     /// Ends the listing of a node, which says that it has sent everything except `gaps`: `stated` entries. Another
     /// number is a gap.
-    pub fn end(&mut self, index: usize, stated: u64, gaps: Vec<ReplicaGap>) {
+    pub fn end_node(&mut self, index: usize, stated: u64, gaps: Vec<ReplicaGap>) {
         let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
             return;
         };
         if source.received != stated {
             let reason = format!("it lists {stated} entries and sent {}", source.received);
-            return self.fail(index, &reason);
+            return self.fail_node(index, &reason);
         }
         if gaps.len() > MOST_GAPS {
             let reason = format!("{} of its volumes could not be asked", gaps.len());
-            return self.fail(index, &reason);
+            return self.fail_node(index, &reason);
         }
         source.listing = false;
         self.hungry.remove(&index);
@@ -142,24 +142,24 @@ impl<E> Merge<E> {
     }
 
     /// Notes that a node's listing broke off before its end: a gap.
-    pub fn fail(&mut self, index: usize, reason: &impl fmt::Display) {
+    pub fn fail_node(&mut self, index: usize, reason: &impl fmt::Display) {
         let Some(source) = self.sources.get_mut(index).filter(|source| source.listing) else {
             return;
         };
         source.listing = false;
         self.hungry.remove(&index);
         let gap = match &source.last {
-            Some((name, _)) => ReplicaGap::node(
+            Some((name, _)) => ReplicaGap::node_gap(
                 &source.node,
                 &format_args!("{reason} (it listed up to {name})"),
             ),
-            None => ReplicaGap::node(&source.node, reason),
+            None => ReplicaGap::node_gap(&source.node, reason),
         };
         self.gaps.push(gap);
     }
 
     /// Returns the next entry; `None` while a listing is hungry, and at the end.
-    pub fn pull(&mut self) -> Option<E> {
+    pub fn pull_entry(&mut self) -> Option<E> {
         if !self.hungry.is_empty() {
             return None;
         }
@@ -181,7 +181,7 @@ impl<E> Merge<E> {
     }
 
     /// Returns the number of entries that have come out.
-    pub fn count(&self) -> u64 {
+    pub fn count_entries(&self) -> u64 {
         self.count
     }
 

@@ -10,7 +10,7 @@ use archive_daemon::Clock;
 use futures_util::future::join_all;
 
 use crate::gap::ReplicaGap;
-use crate::nodes::{Address, Survey};
+use crate::nodes::{Address, NodeSurvey};
 
 /// The entries that were found, in the order of their nodes, and the gaps.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl<E> SurveyAnswer<E> {
 }
 
 /// Asks every node of `survey` with `ask`, and waits for each at most `limit`.
-pub async fn locate<E, X, F>(
-    survey: Survey,
+pub async fn locate_copies<E, X, F>(
+    survey: NodeSurvey,
     limit: Duration,
     clock: &Clock,
     ask: impl Fn(Address) -> F,
@@ -41,16 +41,17 @@ where
 {
     let answers = survey.ask.into_iter().map(|address| {
         let node = address.node.clone();
-        let answer = clock.timeout(limit, ask(address));
+        let answer = clock.run_with_timeout(limit, ask(address));
         async move {
             match answer.await {
                 Ok(Ok(found)) => found,
                 Ok(Err(error)) => SurveyAnswer {
                     entries: Vec::new(),
-                    gaps: vec![ReplicaGap::node(&node, &error)],
+                    gaps: vec![ReplicaGap::node_gap(&node, &error)],
                 },
                 Err(_late) => {
-                    let gap = ReplicaGap::node(&node, &format_args!("no answer within {limit:?}"));
+                    let gap =
+                        ReplicaGap::node_gap(&node, &format_args!("no answer within {limit:?}"));
                     SurveyAnswer {
                         entries: Vec::new(),
                         gaps: vec![gap],
@@ -78,12 +79,12 @@ mod tests {
 
     use super::*;
 
-    fn survey(names: &[&str], gaps: Vec<ReplicaGap>) -> Survey {
+    fn survey(names: &[&str], gaps: Vec<ReplicaGap>) -> NodeSurvey {
         let address = |name: &&str| Address {
             node: NodeId::new(name).unwrap(),
             endpoint: format!("{name}:1"),
         };
-        Survey {
+        NodeSurvey {
             ask: names.iter().map(address).collect(),
             gaps,
         }
@@ -91,7 +92,7 @@ mod tests {
 
     /// Answers as each node of these tests does when it is asked.
     async fn answer(address: Address) -> Result<SurveyAnswer<&'static str>, &'static str> {
-        let offline = ReplicaGap::volume(&address.node, VolumeName::new("v1"), &"not mounted");
+        let offline = ReplicaGap::volume_gap(&address.node, VolumeName::new("v1"), &"not mounted");
         match address.node.as_str() {
             "has" => Ok(SurveyAnswer {
                 entries: vec!["on has"],
@@ -121,14 +122,14 @@ mod tests {
         let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
         let clock = hand.clock();
         let limit = Duration::from_secs(5);
-        let silent = ReplicaGap::node(&NodeId::new("dead").unwrap(), &"silent");
+        let silent = ReplicaGap::node_gap(&NodeId::new("dead").unwrap(), &"silent");
         let survey = survey(
             &["broken", "half", "has", "not", "stuck", "stuck-2", "twice"],
             vec![silent],
         );
-        let found = locate(survey, limit, &clock, answer);
+        let found = locate_copies(survey, limit, &clock, answer);
         let advance = async {
-            hand.sleepers(2).await;
+            hand.wait_for_sleepers(2).await;
             hand.advance(limit);
         };
         let (found, ()) = tokio::join!(found, advance);
@@ -155,9 +156,9 @@ mod tests {
     async fn nowhere_is_said_only_when_all_have_answered() {
         let clock = ManualClock::new(Timestamp::UNIX_EPOCH).clock();
         let limit = Duration::from_secs(5);
-        let nowhere = locate(survey(&["not"], vec![]), limit, &clock, answer).await;
+        let nowhere = locate_copies(survey(&["not"], vec![]), limit, &clock, answer).await;
         assert!(nowhere.entries.is_empty() && nowhere.is_complete());
-        let unknown = locate(
+        let unknown = locate_copies(
             survey(&[], vec![ReplicaGap::unknown_nodes()]),
             limit,
             &clock,

@@ -4,12 +4,12 @@ use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
 use archive_model::ReplicaId;
 
-use crate::nodes::{Life, NodeLiveness};
+use crate::nodes::{NodeLife, NodeLiveness};
 
 /// The instruments of one monitor; every one bears the label `replica`.
 #[derive(Clone, Debug)]
 pub(crate) struct Instruments {
-    nodes: [(Life, Gauge); 5],
+    nodes: [(NodeLife, Gauge); 5],
     /// Signs of life that were believed.
     pub(crate) heartbeats: Counter,
     /// Signs of life that were not: not their own, or not understood.
@@ -32,8 +32,8 @@ pub(crate) struct Instruments {
 
 impl Instruments {
     pub(crate) fn new(metrics: &Metrics, replica: &ReplicaId) -> Result<Self, MetricError> {
-        let metrics = metrics.labelled("replica", replica.as_str());
-        let nodes = |life: Life| {
+        let metrics = metrics.with_label("replica", replica.as_str());
+        let nodes = |life: NodeLife| {
             let gauge = metrics.gauge(
                 "monitor_nodes",
                 "Nodes that are known, by state",
@@ -54,11 +54,11 @@ impl Instruments {
         );
         Ok(Self {
             nodes: [
-                nodes(Life::Alive)?,
-                nodes(Life::Silent)?,
-                nodes(Life::Contested)?,
-                nodes(Life::Unheard)?,
-                nodes(Life::Retired)?,
+                nodes(NodeLife::Alive)?,
+                nodes(NodeLife::Silent)?,
+                nodes(NodeLife::Contested)?,
+                nodes(NodeLife::Unheard)?,
+                nodes(NodeLife::Retired)?,
             ],
             heartbeats: counter(heartbeats.0, heartbeats.1, "taken")?,
             heartbeats_refused: counter(heartbeats.0, heartbeats.1, "refused")?,
@@ -77,7 +77,7 @@ impl Instruments {
     }
 
     /// Shows how many nodes are in which state.
-    pub(crate) fn show(&self, nodes: &[NodeLiveness<'_>]) {
+    pub(crate) fn show_nodes(&self, nodes: &[NodeLiveness<'_>]) {
         for (life, gauge) in &self.nodes {
             let count = nodes
                 .iter()

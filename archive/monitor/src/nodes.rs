@@ -12,7 +12,7 @@
 //! gap as well: a node that lost its data directory has forgotten volumes that are well.
 //!
 //! Not promised: anything over a restart. The repository remembers which nodes there are, and says so
-//! ([`Nodes::expect`]); until it has, nobody can know what is missing, and every survey has a gap.
+//! ([`Nodes::expect_nodes`]); until it has, nobody can know what is missing, and every survey has a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -21,11 +21,11 @@ use archive_model::{NodeId, NodeState, VolumeId, VolumeName};
 use jiff::Timestamp;
 
 use crate::gap::ReplicaGap;
-use crate::placement::Candidate;
+use crate::placement::NodeCandidate;
 
 /// A point in time, on the monotonic clock and on that of people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Moment {
+pub struct HeartbeatTime {
     /// The time to measure from.
     pub instant: Instant,
     /// The time to be shown to people.
@@ -34,7 +34,7 @@ pub struct Moment {
 
 /// Whether a node can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Life {
+pub enum NodeLife {
     /// The node's last sign of life is recent.
     Alive,
     /// The node's last sign of life is too old.
@@ -49,7 +49,7 @@ pub enum Life {
 
 /// The news in a sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Arrival {
+pub enum HeartbeatNews {
     /// The sign of life has no news.
     Usual,
     /// The sign of life is the first one of the node since the start.
@@ -82,7 +82,7 @@ pub struct Address {
 
 /// The nodes to ask, and the gaps that the answer will have anyway.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub struct NodeSurvey {
     /// The nodes that are alive, sorted by id.
     pub ask: Vec<Address>,
     /// The nodes that cannot be asked, and the volumes that their nodes do not report.
@@ -95,7 +95,7 @@ pub struct NodeLiveness<'a> {
     /// The node.
     pub node: &'a NodeId,
     /// Whether the node can be asked.
-    pub life: Life,
+    pub life: NodeLife,
     /// The last sign of life and its report; `None` if the node was not heard of since the start.
     pub last: Option<(Timestamp, &'a NodeState)>,
     /// The volumes that have copies and that the node did not name in its report.
@@ -119,7 +119,7 @@ pub struct Nodes {
 #[derive(Clone, Debug)]
 struct HeardNode {
     report: NodeState,
-    last: Moment,
+    last: HeartbeatTime,
     /// The endpoint that the node left when it moved while it was alive, and when it moved.
     left: Option<(String, Instant)>,
     /// The time when the node last went back to an endpoint that it had just left.
@@ -142,48 +142,53 @@ impl Nodes {
     }
 
     /// Takes a sign of life of a node, and returns the news in it.
-    pub fn heartbeat(&mut self, node: &NodeId, report: NodeState, now: Moment) -> Arrival {
+    pub fn note_heartbeat(
+        &mut self,
+        node: &NodeId,
+        report: NodeState,
+        now: HeartbeatTime,
+    ) -> HeartbeatNews {
         let limit = self.silent_after;
         let Some(heard) = self.heard.get_mut(node) else {
             let heard = HeardNode {
-                rooms: report.rooms(),
+                rooms: report.free_rooms(),
                 report,
                 last: now,
                 left: None,
                 contested: None,
             };
             self.heard.insert(node.clone(), heard);
-            return Arrival::New;
+            return HeartbeatNews::New;
         };
         let was_contested = heard.is_contested(now.instant, limit);
         let was_alive = is_recent(heard.last.instant, now.instant, limit);
         let last = std::mem::replace(&mut heard.last, now).time;
-        heard.rooms = report.rooms();
+        heard.rooms = report.free_rooms();
         let from = std::mem::replace(&mut heard.report, report).endpoint;
         if !was_alive {
             heard.left = None;
-            return Arrival::Back { last };
+            return HeartbeatNews::Back { last };
         }
         if from == heard.report.endpoint {
-            return Arrival::Usual;
+            return HeartbeatNews::Usual;
         }
         let goes_back = heard.left.as_ref().is_some_and(|(endpoint, when)| {
             *endpoint == heard.report.endpoint && is_recent(*when, now.instant, limit)
         });
         heard.left = Some((from.clone(), now.instant));
         if !goes_back {
-            return Arrival::Moved { from };
+            return HeartbeatNews::Moved { from };
         }
         heard.contested = Some(now.instant);
         if was_contested {
-            Arrival::Usual
+            HeartbeatNews::Usual
         } else {
-            Arrival::Contested { other: from }
+            HeartbeatNews::Contested { other: from }
         }
     }
 
     /// Sets the nodes that the repository knows, in place of those set before. Signs of life are not forgotten.
-    pub fn expect(&mut self, known: BTreeSet<NodeId>) {
+    pub fn expect_nodes(&mut self, known: BTreeSet<NodeId>) {
         self.expected = Some(known);
     }
 
@@ -193,12 +198,12 @@ impl Nodes {
     }
 
     /// Sets the nodes that people took out of service, as the repository says, in place of those set before.
-    pub fn retire(&mut self, retired: BTreeSet<NodeId>) {
+    pub fn retire_nodes(&mut self, retired: BTreeSet<NodeId>) {
         self.retired = retired;
     }
 
     /// Returns the state of every node that was heard of or is expected, sorted by id.
-    pub fn list(&self, now: Instant) -> Vec<NodeLiveness<'_>> {
+    pub fn list_nodes(&self, now: Instant) -> Vec<NodeLiveness<'_>> {
         let known: BTreeSet<&NodeId> = self
             .heard
             .keys()
@@ -213,7 +218,7 @@ impl Nodes {
             },
             None => NodeLiveness {
                 node,
-                life: Life::Unheard,
+                life: NodeLife::Unheard,
                 last: None,
                 unreported: Vec::new(),
             },
@@ -222,8 +227,8 @@ impl Nodes {
     }
 
     /// Returns the nodes to ask now, and the gaps.
-    pub fn survey(&self, now: Instant) -> Survey {
-        let mut survey = Survey::default();
+    pub fn survey_nodes(&self, now: Instant) -> NodeSurvey {
+        let mut survey = NodeSurvey::default();
         if self.expected.is_none() {
             survey.gaps.push(ReplicaGap::unknown_nodes());
         }
@@ -232,36 +237,36 @@ impl Nodes {
             life,
             last,
             unreported,
-        } in self.list(now)
+        } in self.list_nodes(now)
         {
             let endpoint = last.map_or("nowhere", |(_, report)| &report.endpoint);
             match life {
-                Life::Alive => {
+                NodeLife::Alive => {
                     survey.ask.push(Address {
                         node: node.clone(),
                         endpoint: endpoint.to_owned(),
                     });
                     let gap = |volume: &VolumeId| {
                         let volume = VolumeName::Id(volume.clone());
-                        ReplicaGap::volume(node, volume, &UNREPORTED)
+                        ReplicaGap::volume_gap(node, volume, &UNREPORTED)
                     };
                     survey.gaps.extend(unreported.into_iter().map(gap));
                 }
-                Life::Silent => {
+                NodeLife::Silent => {
                     let since = last.map_or(Timestamp::UNIX_EPOCH, |(time, _)| time);
-                    survey.gaps.push(ReplicaGap::node(
+                    survey.gaps.push(ReplicaGap::node_gap(
                         node,
                         &format_args!("silent since {since}"),
                     ));
                 }
-                Life::Contested => {
+                NodeLife::Contested => {
                     let reason = format_args!(
                         "another process than that at {endpoint} claims to be it; stop one"
                     );
-                    survey.gaps.push(ReplicaGap::node(node, &reason));
+                    survey.gaps.push(ReplicaGap::node_gap(node, &reason));
                 }
-                Life::Retired => {}
-                Life::Unheard => survey.gaps.push(ReplicaGap::node(
+                NodeLife::Retired => {}
+                NodeLife::Unheard => survey.gaps.push(ReplicaGap::node_gap(
                     node,
                     &"not heard of since the monitor started",
                 )),
@@ -271,12 +276,12 @@ impl Nodes {
     }
 
     /// Returns the nodes that are alive, with the room that is left after all promises.
-    pub fn candidates(&self, now: Instant) -> Vec<Candidate> {
+    pub fn list_candidates(&self, now: Instant) -> Vec<NodeCandidate> {
         let alive = self
             .heard
             .iter()
-            .filter(|(node, heard)| self.life(node, heard, now) == Life::Alive);
-        let candidate = |(node, heard): (&NodeId, &HeardNode)| Candidate {
+            .filter(|(node, heard)| self.life(node, heard, now) == NodeLife::Alive);
+        let candidate = |(node, heard): (&NodeId, &HeardNode)| NodeCandidate {
             node: node.clone(),
             endpoint: heard.report.endpoint.clone(),
             takes_files: heard.report.takes_files(),
@@ -294,9 +299,9 @@ impl Nodes {
         expected.filter(|id| !is_reported(id)).collect()
     }
 
-    fn life(&self, node: &NodeId, heard: &HeardNode, now: Instant) -> Life {
+    fn life(&self, node: &NodeId, heard: &HeardNode, now: Instant) -> NodeLife {
         if self.retired.contains(node) {
-            Life::Retired
+            NodeLife::Retired
         } else {
             heard.life(now, self.silent_after)
         }
@@ -304,7 +309,7 @@ impl Nodes {
 
     /// Notes that a file of this size is on its way to the node. Until the next sign of life its room counts as taken
     /// on the volume with most room, where the node will put the file.
-    pub fn promise(&mut self, node: &NodeId, bytes: u64) {
+    pub fn promise_bytes(&mut self, node: &NodeId, bytes: u64) {
         let rooms = self.heard.get_mut(node).map(|heard| &mut heard.rooms);
         if let Some(most) = rooms.into_iter().flatten().max() {
             *most = most.saturating_sub(bytes);
@@ -318,18 +323,18 @@ impl HeardNode {
             .is_some_and(|when| is_recent(when, now, limit))
     }
 
-    fn life(&self, now: Instant, limit: Duration) -> Life {
+    fn life(&self, now: Instant, limit: Duration) -> NodeLife {
         if !is_recent(self.last.instant, now, limit) {
-            Life::Silent
+            NodeLife::Silent
         } else if self.is_contested(now, limit) {
-            Life::Contested
+            NodeLife::Contested
         } else {
-            Life::Alive
+            NodeLife::Alive
         }
     }
 }
 
-impl Life {
+impl NodeLife {
     /// Every state.
     pub const ALL: [Self; 5] = [
         Self::Alive,

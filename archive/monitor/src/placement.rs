@@ -23,7 +23,7 @@ pub const MOST: usize = 100_000;
 
 /// A node that is alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct NodeCandidate {
     /// The node.
     pub node: NodeId,
     /// The endpoint at which the node takes calls.
@@ -106,24 +106,24 @@ impl Placements {
     /// # Errors
     ///
     /// [`NoPlace`] if no node may take the file.
-    pub fn place(
+    pub fn place_file(
         &mut self,
         request: &PlacementRequest<'_>,
-        candidates: &[Candidate],
+        candidates: &[NodeCandidate],
         now: Instant,
     ) -> Result<ChosenPlace, NoPlace> {
         self.forget(now);
         if candidates.is_empty() {
             return Err(NoPlace::NoneAlive);
         }
-        let left: Vec<&Candidate> = candidates
+        let left: Vec<&NodeCandidate> = candidates
             .iter()
             .filter(|c| !request.avoid.contains(&c.node))
             .collect();
         if left.is_empty() {
             return Err(NoPlace::AllTried);
         }
-        let home = |c: &Candidate| request.homes.get(&c.node).copied();
+        let home = |c: &NodeCandidate| request.homes.get(&c.node).copied();
         for known in [Home::Has, Home::Receives] {
             let there = left.iter().filter(|c| home(c) == Some(known));
             if let Some(candidate) = there.min_by_key(|c| &c.node) {
@@ -139,7 +139,7 @@ impl Placements {
         }
         let taking = left.iter().filter(|c| c.takes_files);
         let best = taking.max_by(|a, b| {
-            let rank = |c: &Candidate| {
+            let rank = |c: &NodeCandidate| {
                 (
                     c.room >= request.size,
                     home(c) == Some(Home::Misses),
@@ -199,7 +199,7 @@ impl Placements {
     }
 }
 
-impl Candidate {
+impl NodeCandidate {
     fn placed(&self, promised: u64) -> ChosenPlace {
         ChosenPlace {
             node: self.node.clone(),
@@ -219,8 +219,8 @@ mod tests {
         NodeId::new(name).unwrap()
     }
 
-    fn candidate(name: &str, takes_files: bool, room: u64) -> Candidate {
-        Candidate {
+    fn candidate(name: &str, takes_files: bool, room: u64) -> NodeCandidate {
+        NodeCandidate {
             node: id(name),
             endpoint: format!("{name}:1"),
             takes_files,
@@ -246,7 +246,7 @@ mod tests {
         let now = Instant::now();
         let mut seen = 0;
         for state in 0..125 {
-            let candidates: Vec<Candidate> = NAMES
+            let candidates: Vec<NodeCandidate> = NAMES
                 .iter()
                 .zip([state % 5, state / 5 % 5, state / 25])
                 .filter_map(|(name, i)| states[i].map(|(takes, room)| candidate(name, takes, room)))
@@ -280,9 +280,9 @@ mod tests {
                                 avoid: &avoid,
                                 homes: &homes,
                             };
-                            let placed = placements.place(&request, &candidates, now);
+                            let placed = placements.place_file(&request, &candidates, now);
                             check(&request, &candidates, begun, &placed);
-                            let again = placements.place(&request, &candidates, now);
+                            let again = placements.place_file(&request, &candidates, now);
                             assert_eq!(
                                 again.map(|p| p.node),
                                 placed.map(|p| p.node),
@@ -300,21 +300,22 @@ mod tests {
     /// Checks the rule in another form: which node comes before which.
     fn check(
         request: &PlacementRequest<'_>,
-        candidates: &[Candidate],
+        candidates: &[NodeCandidate],
         begun: Option<&str>,
         placed: &Result<ChosenPlace, NoPlace>,
     ) {
         let say = || format!("{request:?} {candidates:?} begun {begun:?}: {placed:?}");
-        let left: Vec<&Candidate> = candidates
+        let left: Vec<&NodeCandidate> = candidates
             .iter()
             .filter(|c| !request.avoid.contains(&c.node))
             .collect();
-        let has = |c: &Candidate| request.homes.get(&c.node) == Some(&Home::Has);
-        let receives = |c: &Candidate| request.homes.get(&c.node) == Some(&Home::Receives);
-        let goes_on = |c: &Candidate| begun.is_some_and(|b| c.node.as_str() == b) && c.takes_files;
-        let misses = |c: &Candidate| request.homes.get(&c.node) == Some(&Home::Misses);
-        let fits = |c: &Candidate| c.takes_files && c.room >= request.size;
-        let possible: Vec<&&Candidate> = left
+        let has = |c: &NodeCandidate| request.homes.get(&c.node) == Some(&Home::Has);
+        let receives = |c: &NodeCandidate| request.homes.get(&c.node) == Some(&Home::Receives);
+        let goes_on =
+            |c: &NodeCandidate| begun.is_some_and(|b| c.node.as_str() == b) && c.takes_files;
+        let misses = |c: &NodeCandidate| request.homes.get(&c.node) == Some(&Home::Misses);
+        let fits = |c: &NodeCandidate| c.takes_files && c.room >= request.size;
+        let possible: Vec<&&NodeCandidate> = left
             .iter()
             .filter(|c| has(c) || receives(c) || goes_on(c) || fits(c))
             .collect();
@@ -336,7 +337,7 @@ mod tests {
                 let chosen = possible.iter().find(|c| c.node == placed.node);
                 let chosen = chosen.unwrap_or_else(|| panic!("{}", say()));
                 for other in possible.iter().filter(|c| c.node != chosen.node) {
-                    let rank = |c: &Candidate| {
+                    let rank = |c: &NodeCandidate| {
                         if has(c) {
                             (4, 0)
                         } else if receives(c) {
@@ -374,7 +375,7 @@ mod tests {
         let homes = BTreeMap::new();
         let candidates = [candidate("a", true, 9), candidate("b", true, 8)];
         let mut placements = Placements::default();
-        let mut place = |avoid: &[&str], candidates: &[Candidate], now| {
+        let mut place = |avoid: &[&str], candidates: &[NodeCandidate], now| {
             let avoid = avoid.iter().map(|name| id(name)).collect();
             let request = PlacementRequest {
                 upload: &upload("u"),
@@ -383,7 +384,7 @@ mod tests {
                 homes: &homes,
             };
             placements
-                .place(&request, candidates, now)
+                .place_file(&request, candidates, now)
                 .map(|placed| placed.node.to_string())
         };
         assert_eq!(place(&[], &candidates, now).unwrap(), "a");
@@ -427,7 +428,7 @@ mod tests {
                 homes: &homes,
             };
             placements
-                .place(
+                .place_file(
                     &request,
                     &candidates,
                     now + Duration::from_millis(1) * u32::try_from(i).unwrap(),

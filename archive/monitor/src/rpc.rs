@@ -11,7 +11,7 @@ use std::sync::Arc;
 use archive_daemon::Clock;
 use archive_model::limits::MOST_LISTINGS;
 use archive_model::{FileName, NodeId, VolumeName};
-use archive_rpc::{Identity, InvalidMessage, Kind, Page, Role, Services};
+use archive_rpc::{CallErrorKind, Identity, InvalidMessage, Page, Role, Services};
 use futures_util::{Stream, stream};
 use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
@@ -22,9 +22,9 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status};
 
 use crate::listing::Merge;
-use crate::locate::{SurveyAnswer, locate};
+use crate::locate::{SurveyAnswer, locate_copies};
 use crate::metrics::Instruments;
-use crate::nodes::{Address, Arrival, Moment, Nodes};
+use crate::nodes::{Address, HeartbeatNews, HeartbeatTime, Nodes};
 use crate::placement::{Home, PlacementRequest, Placements};
 use crate::settings::MonitorSettings;
 use listing::Listing;
@@ -44,10 +44,10 @@ pub(crate) struct Door {
 }
 
 /// Returns the services of the monitor's server, and the callers they are offered to.
-pub(crate) fn services(door: Door) -> Services {
+pub(crate) fn monitor_services(door: Door) -> Services {
     Services {
         routes: Routes::new(ReplicaServer::new(door)),
-        rules: proto_archive::rules::rules(),
+        rules: proto_archive::rules::archive_rules(),
         descriptors: vec![proto_archive::DESCRIPTORS],
     }
 }
@@ -62,43 +62,47 @@ impl Door {
     fn believe(&self, identity: &Identity, request: wire::HeartbeatRequest) -> Result<(), Status> {
         let status = request
             .status
-            .ok_or_else(|| InvalidMessage::missing("status"))?;
+            .ok_or_else(|| InvalidMessage::missing_field("status"))?;
         let node = fields::node_id(&status.node)?;
-        if !identity.is(Role::Node, node.as_str()) {
+        if !identity.is_named(Role::Node, node.as_str()) {
             let reason = format!("a heartbeat of node {node} with the certificate of {identity}");
-            return Err(Kind::Refused.status(reason));
+            return Err(CallErrorKind::Refused.to_status(reason));
         }
-        let report = convert::report(status)?;
+        let report = convert::read_report(status)?;
         let address = Address {
             node,
             endpoint: report.endpoint.clone(),
         };
         self.client
-            .channel(&address)
-            .map_err(|error| InvalidMessage::invalid("endpoint", error.to_string()))?;
+            .node_channel(&address)
+            .map_err(|error| InvalidMessage::invalid_field("endpoint", error.to_string()))?;
         let Address { node, endpoint } = address;
-        let now = Moment {
+        let now = HeartbeatTime {
             instant: self.clock.instant(),
             time: self.clock.now(),
         };
         let mut nodes = lock(&self.nodes);
-        match nodes.heartbeat(&node, report, now) {
-            Arrival::Usual => {}
-            Arrival::New => tracing::info!(%node, endpoint, "a node is here"),
-            Arrival::Back { last } => tracing::info!(%node, endpoint, %last, "a node is back"),
-            Arrival::Moved { from } => tracing::info!(%node, endpoint, from, "a node has moved"),
-            Arrival::Contested { other } => {
+        match nodes.note_heartbeat(&node, report, now) {
+            HeartbeatNews::Usual => {}
+            HeartbeatNews::New => tracing::info!(%node, endpoint, "a node is here"),
+            HeartbeatNews::Back { last } => {
+                tracing::info!(%node, endpoint, %last, "a node is back");
+            }
+            HeartbeatNews::Moved { from } => {
+                tracing::info!(%node, endpoint, from, "a node has moved");
+            }
+            HeartbeatNews::Contested { other } => {
                 tracing::warn!(%node, endpoint, other, "two processes claim to be one node; stop one of them");
             }
         }
-        self.instruments.show(&nodes.list(now.instant));
+        self.instruments.show_nodes(&nodes.list_nodes(now.instant));
         Ok(())
     }
 
     async fn find(&self, name: &FileName, on_disk: bool) -> SurveyAnswer<wire::FileEntry> {
-        let survey = lock(&self.nodes).survey(self.clock.instant());
-        let ask = async |address: Address| self.client.find(&address, name, on_disk).await;
-        let found = locate(survey, self.settings.find.duration(), &self.clock, ask).await;
+        let survey = lock(&self.nodes).survey_nodes(self.clock.instant());
+        let ask = async |address: Address| self.client.find_file(&address, name, on_disk).await;
+        let found = locate_copies(survey, self.settings.find.duration(), &self.clock, ask).await;
         if found.is_complete() {
             self.instruments.locates_complete.inc();
         } else {
@@ -162,9 +166,9 @@ impl Replica for Door {
         };
         let now = self.clock.instant();
         let mut nodes = lock(&self.nodes);
-        match lock(&self.placements).place(&wanted, &nodes.candidates(now), now) {
+        match lock(&self.placements).place_file(&wanted, &nodes.list_candidates(now), now) {
             Ok(placed) => {
-                nodes.promise(&placed.node, placed.promised);
+                nodes.promise_bytes(&placed.node, placed.promised);
                 self.instruments.placed.inc();
                 let node = placed.node.to_string();
                 let endpoint = placed.endpoint;
@@ -181,7 +185,7 @@ impl Replica for Door {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
         let found = self.find(&name, request.on_disk).await;
-        let gaps = convert::gaps(&self.settings.replica, &found.gaps);
+        let gaps = convert::wire_gaps(&self.settings.replica, &found.gaps);
         Ok(Response::new(wire::FindResponse {
             entries: found.entries,
             gaps,
@@ -194,23 +198,23 @@ impl Replica for Door {
         request: Request<wire::FilesRequest>,
     ) -> Answer<Pin<Box<dyn Stream<Item = Result<wire::FilesResponse, Status>> + Send>>> {
         let request = request.into_inner();
-        let after = fields::after(&request.after)?;
+        let after = fields::read_after(&request.after)?;
         let permit = Arc::clone(&self.listings)
             .try_acquire_owned()
             .map_err(|_none_left| {
-                Kind::Busy.status(format!(
+                CallErrorKind::Busy.to_status(format!(
                     "{MOST_LISTINGS} listings are under way; ask again when one has ended"
                 ))
             })?;
-        let survey = lock(&self.nodes).survey(self.clock.instant());
+        let survey = lock(&self.nodes).survey_nodes(self.clock.instant());
         let nodes = survey.ask.iter().map(|address| address.node.clone());
         let mut merge = Merge::new(nodes, after.clone(), survey.gaps);
         let mut sources = Vec::new();
         for (index, address) in survey.ask.into_iter().enumerate() {
             let idle = self.settings.idle.duration();
-            let messages = self.client.files(&address, request.clone(), idle);
+            let messages = self.client.list_files(&address, request.clone(), idle);
             if let Err(error) = &messages {
-                merge.fail(index, error);
+                merge.fail_node(index, error);
             }
             sources.push((address, messages.ok()));
         }
@@ -238,11 +242,11 @@ impl Replica for Door {
         let volumes = convert::known_volumes(&request.volumes)?;
         let now = self.clock.instant();
         let mut nodes = lock(&self.nodes);
-        nodes.expect(known);
+        nodes.expect_nodes(known);
         nodes.expect_volumes(volumes);
-        nodes.retire(retired);
-        let all = nodes.list(now);
-        self.instruments.show(&all);
+        nodes.retire_nodes(retired);
+        let all = nodes.list_nodes(now);
+        self.instruments.show_nodes(&all);
         Ok(Response::new(wire::ReplicaStateResponse {
             replica: self.settings.replica.to_string(),
             nodes: all.iter().map(convert::node_status).collect(),

@@ -27,10 +27,10 @@ impl PartSettings for Settings {
     const FORM: SettingsForm = SettingsForm {
         section: "monitor",
         sections: &[
-            Section::of::<Self>(""),
-            Section::of::<DaemonSettings>("daemon"),
-            Section::of::<RpcSettings>("rpc"),
-            Section::of::<MonitorSettings>("monitor"),
+            Section::section_of::<Self>(""),
+            Section::section_of::<DaemonSettings>("daemon"),
+            Section::section_of::<RpcSettings>("rpc"),
+            Section::section_of::<MonitorSettings>("monitor"),
         ],
         example: r#"
 [rpc]
@@ -135,7 +135,7 @@ impl MonitorSettings {
 
 #[cfg(test)]
 mod tests {
-    use archive_daemon::settings::{Sources, load, print};
+    use archive_daemon::settings::{Sources, load_settings, print_settings};
 
     use super::*;
 
@@ -153,13 +153,13 @@ mod tests {
     /// Fails if a setting without which a monitor can run has no default, or a default is refused or not printed.
     #[test]
     fn monitor_settings_have_valid_defaults() {
-        let settings: Settings = load(&sources(&[])).unwrap();
+        let settings: Settings = load_settings(&sources(&[])).unwrap();
         assert_eq!(
             settings.monitor,
             MonitorSettings::new(ReplicaId::new("one").unwrap())
         );
         settings.monitor.check().unwrap();
-        let printed = print(&settings).unwrap();
+        let printed = print_settings(&settings).unwrap();
         assert!(printed.contains("silent_after = \"10 s\""), "{printed}");
     }
 
@@ -170,7 +170,9 @@ mod tests {
             ("monitor.silent_afer=5 s", "silent_afer"),
             ("monitor.replica=Ä", "replica id"),
         ] {
-            let error = load::<Settings>(&sources(&[set])).unwrap_err().to_string();
+            let error = load_settings::<Settings>(&sources(&[set]))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(says), "{error}");
         }
     }
@@ -178,7 +180,12 @@ mod tests {
     /// Fails if a limit of zero is accepted, or nodes can count as silent before a second heartbeat is due.
     #[test]
     fn limits_that_make_no_sense_are_refused() {
-        let check = |set: &[&str]| load::<Settings>(&sources(set)).unwrap().monitor.check();
+        let check = |set: &[&str]| {
+            load_settings::<Settings>(&sources(set))
+                .unwrap()
+                .monitor
+                .check()
+        };
         for name in ["monitor.heartbeat", "monitor.find", "monitor.idle"] {
             let zero = check(&[&format!("{name}=0 s")]);
             let wanted = format!("{name} must be longer than 0");

@@ -21,7 +21,7 @@ use archive_durable::read_state;
 use archive_proof::TrustFile;
 use archive_rpc::{
     CredentialFile, Credentials, CredentialsError, ExpectedIdentity, Identity, InvalidIdentity,
-    Limits, Role, RpcSettings, Services, connect_lazy,
+    Role, RpcLimits, RpcSettings, Services, connect_lazy,
 };
 use jiff::Timestamp;
 use serde::Serialize;
@@ -91,7 +91,7 @@ pub struct Part {
     pub credentials: Credentials,
     /// The limits of calls, to the part and from it. Calls are cut before the tasks are, so that a client that does not
     /// read ends as a call and not as a failure.
-    pub limits: Limits,
+    pub limits: RpcLimits,
 }
 
 impl Part {
@@ -106,17 +106,18 @@ impl Part {
         let credentials = read_credentials(settings, daemon.clock.now())?;
         let refused = daemon
             .metrics
-            .refusals(&credentials.identity().to_string())?;
+            .count_refusals(&credentials.identity().to_string())?;
         credentials.on_refusal(move |kind| {
-            kind.choose(&refused.calls, &refused.connections).inc();
+            kind.choose_by_kind(&refused.calls, &refused.connections)
+                .inc();
         });
         let renewed = credentials.clone();
         let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
-            Ok(renewed.reload(now.into())?)
+            Ok(renewed.reload_files(now.into())?)
         });
         match settings.holders().first() {
             Some((_, Some(name))) => daemon.workers.spawn_instance(name, reload)?,
-            _ => daemon.workers.spawn(reload)?,
+            _ => daemon.workers.spawn_worker(reload)?,
         }
         let drain = settings.daemon().drain.duration();
         Ok(Self {
@@ -124,7 +125,7 @@ impl Part {
             listen: settings.rpc().listen.clone(),
             daemon: daemon.clone(),
             credentials,
-            limits: settings.rpc().limits(drain / 2),
+            limits: settings.rpc().rpc_limits(drain / 2),
         })
     }
 
@@ -134,7 +135,7 @@ impl Part {
     ///
     /// Fails if the address is taken, or is not one of this machine.
     pub async fn bind(&self) -> Result<(TcpListener, SocketAddr), StartError> {
-        let bound = archive_rpc::bind(&self.listen).await;
+        let bound = archive_rpc::bind_address(&self.listen).await;
         bound.map_err(|error| {
             StartError::of_setting("rpc.listen", format!("{error}; set another address"))
         })
@@ -147,9 +148,9 @@ impl Part {
 
     /// Answers calls until the stop of `tasks`, which may be earlier than that of the part.
     pub fn serve_within(&self, tasks: &Tasks, listener: TcpListener, services: Services) {
-        let stopped = tasks.stop().cancelled_owned();
+        let stopped = tasks.stop_token().cancelled_owned();
         let server =
-            archive_rpc::Server::new(services, self.credentials.clone()).within(self.limits);
+            archive_rpc::Server::new(services, self.credentials.clone()).within_limits(self.limits);
         match listener.local_addr() {
             Ok(address) => tracing::info!(part = self.name, %address, "listening"),
             Err(error) => {
@@ -176,7 +177,7 @@ impl Part {
     ///
     /// Fails if the text in `setting` is not an address.
     pub fn connect(&self, setting: &str, address: &str, role: Role) -> Result<Channel, StartError> {
-        let expected = ExpectedIdentity::role(role);
+        let expected = ExpectedIdentity::any_of_role(role);
         let channel = connect_lazy(address, &self.credentials, &expected, &self.limits);
         channel.map_err(|error| StartError::of_setting(setting, error))
     }
@@ -222,7 +223,7 @@ pub fn read_credentials<S: PartSettings>(
     settings: &S,
     now: Timestamp,
 ) -> Result<Credentials, StartError> {
-    let credentials = settings.rpc().credentials(now.into());
+    let credentials = settings.rpc().load_credentials(now.into());
     let credentials = credentials.map_err(|error| explain_credentials(&error))?;
     check_holder(&settings.holders(), &credentials.identity())?;
     Ok(credentials)
@@ -232,7 +233,7 @@ pub fn read_credentials<S: PartSettings>(
 fn explain_credentials(error: &CredentialsError) -> StartError {
     const ISSUE: &str =
         "; issue a certificate and its key with `holdfast pki issue`, or correct the path";
-    let (setting, bring) = match error.file() {
+    let (setting, bring) = match error.wrong_file() {
         CredentialFile::Certificate => ("rpc.certificate", ISSUE),
         CredentialFile::Key => ("rpc.key", ISSUE),
         CredentialFile::Authorities => (
@@ -260,8 +261,8 @@ fn explain_credentials(error: &CredentialsError) -> StartError {
 /// Refuses a certificate that does not name all of `holders`: other parts would not talk to it.
 fn check_holder(holders: &[(Role, Option<&str>)], found: &Identity) -> Result<(), StartError> {
     let is_named = |(role, name): &(Role, Option<&str>)| match name {
-        Some(name) => found.is(*role, name),
-        None => found.has(*role),
+        Some(name) => found.is_named(*role, name),
+        None => found.has_role(*role),
     };
     if holders.iter().all(is_named) {
         return Ok(());

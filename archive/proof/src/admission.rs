@@ -79,9 +79,10 @@ impl Admission {
     ///
     /// [`AdmissionError`]: no trusted key signed it, or the payload is not an admission of this version.
     pub fn verify(envelope: &Envelope, trust: &TrustFile) -> Result<Self, AdmissionError> {
-        let verified = trust.verify(envelope, PAYLOAD_TYPE)?;
-        let admission: Self = version::parse::<_, AdmissionError>(verified.payload, VERSION)?;
-        verified.accept(&admission.archive, admission.admitted)?;
+        let verified = trust.verify_envelope(envelope, PAYLOAD_TYPE)?;
+        let admission: Self =
+            version::parse_versioned::<_, AdmissionError>(verified.payload, VERSION)?;
+        verified.accept_for(&admission.archive, admission.admitted)?;
         Ok(admission)
     }
 }
@@ -144,7 +145,7 @@ pub(crate) mod tests {
         let envelope = admission().sign(&key()).unwrap();
         String::from_utf8(
             trust()
-                .verify(&envelope, PAYLOAD_TYPE)
+                .verify_envelope(&envelope, PAYLOAD_TYPE)
                 .unwrap()
                 .payload
                 .to_vec(),

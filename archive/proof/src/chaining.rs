@@ -28,7 +28,7 @@ pub(crate) fn of_bytes(first: u64, bytes: &[u8], root: bool) -> Value {
 }
 
 /// Returns the value of the node above two subtrees.
-pub(crate) fn merge(pair: &Pair, root: bool) -> Value {
+pub(crate) fn merge_pair(pair: &Pair, root: bool) -> Value {
     let (left, right) = pair;
     if root {
         merge_subtrees_root(left, right, Mode::Hash).into()

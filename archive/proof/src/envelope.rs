@@ -4,7 +4,7 @@
 //! "sig"}]}` (Dead Simple Signing Envelope 1.0), and the bytes that are signed: `DSSEv1 <length> <type> <length>
 //! <payload>`. The text is kept as it was read, so an envelope is written back byte for byte.
 //!
-//! Not promised: anything about the payload. Only [`crate::TrustFile::verify`] hands it out.
+//! Not promised: anything about the payload. Only [`crate::TrustFile::verify_envelope`] hands it out.
 
 use std::fmt;
 

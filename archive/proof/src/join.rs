@@ -14,7 +14,7 @@ use bao_tree::io::BaoContentItem;
 use bao_tree::io::sync::DecodeResponseIter;
 use bao_tree::{BaoTree, ChunkNum, ChunkRangesRef};
 
-use crate::ranges::{CHUNK, DecodeError, GROUPS, at_end, chunks};
+use crate::ranges::{CHUNK, DecodeError, GROUPS, at_end, wanted_chunks};
 
 /// The file and the range of a slice.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct JoinPart {
 }
 
 /// Checks the slice of `part` and appends it to `out`, which has the slices of everything from `first` up to it.
-pub(crate) fn join(
+pub(crate) fn join_records(
     mut encoded: impl Read,
     part: &JoinPart,
     first: u64,
@@ -33,7 +33,7 @@ pub(crate) fn join(
 ) -> Result<(), DecodeError> {
     let JoinPart { content, range } = part;
     let FileContent { root, size } = *content;
-    let chunks = chunks(std::slice::from_ref(range), size);
+    let chunks = wanted_chunks(std::slice::from_ref(range), size);
     let items = DecodeResponseIter::new(
         blake3::Hash::from_bytes(*root.as_bytes()),
         BaoTree::new(size, GROUPS),
@@ -67,7 +67,7 @@ mod tests {
     use archive_model::GROUP_SIZE;
 
     use super::*;
-    use crate::ranges::encode;
+    use crate::ranges::encode_ranges;
     use crate::read_at::CopyBytes;
     use crate::testing::EDGES;
     use crate::tree::{Tree, TreeBuilder};
@@ -79,7 +79,7 @@ mod tests {
             data: &data,
             outboard: Some(&tree.sink),
         };
-        encode(copy, tree.content(), &[range], &mut out).unwrap();
+        encode_ranges(copy, tree.content(), &[range], &mut out).unwrap();
         out
     }
 
@@ -107,7 +107,7 @@ mod tests {
                         content: tree.content(),
                         range: at..next,
                     };
-                    join(
+                    join_records(
                         slice(&data, &tree, at..next).as_slice(),
                         &part,
                         first,

@@ -21,7 +21,7 @@ use ed25519_dalek::pkcs8::{
 /// let key = SigningKey::from_seed([7; 32]);
 /// let read = SigningKey::from_pem(&key.to_pem()?)?;
 /// assert_eq!(read.key_id(), key.public_key().key_id());
-/// # Ok::<(), archive_proof::InvalidKey>(())
+/// # Ok::<(), archive_proof::InvalidSigningKey>(())
 /// ```
 #[derive(Clone)]
 pub struct SigningKey(ed25519_dalek::SigningKey);
@@ -36,11 +36,11 @@ impl SigningKey {
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if the text is not such a key; the error does not repeat the text.
-    pub fn from_pem(pem: &str) -> Result<Self, InvalidKey> {
+    /// [`InvalidSigningKey`] if the text is not such a key; the error does not repeat the text.
+    pub fn from_pem(pem: &str) -> Result<Self, InvalidSigningKey> {
         ed25519_dalek::SigningKey::from_pkcs8_pem(pem)
             .map(Self)
-            .map_err(|error| InvalidKey {
+            .map_err(|error| InvalidSigningKey {
                 kind: "a private Ed25519 key in PKCS#8 PEM",
                 reason: error.to_string(),
             })
@@ -50,15 +50,15 @@ impl SigningKey {
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if the key cannot be encoded.
-    pub fn to_pem(&self) -> Result<String, InvalidKey> {
+    /// [`InvalidSigningKey`] if the key cannot be encoded.
+    pub fn to_pem(&self) -> Result<String, InvalidSigningKey> {
         KeypairBytes {
             secret_key: self.0.to_bytes(),
             public_key: None,
         }
         .to_pkcs8_pem(LineEnding::LF)
         .map(|pem| pem.as_str().to_owned())
-        .map_err(|error| InvalidKey {
+        .map_err(|error| InvalidSigningKey {
             kind: "an encodable private key",
             reason: error.to_string(),
         })
@@ -97,9 +97,9 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if the text is not such a key, or the key has low order.
-    pub fn from_pem(pem: &str) -> Result<Self, InvalidKey> {
-        let invalid = |reason| InvalidKey {
+    /// [`InvalidSigningKey`] if the text is not such a key, or the key has low order.
+    pub fn from_pem(pem: &str) -> Result<Self, InvalidSigningKey> {
+        let invalid = |reason| InvalidSigningKey {
             kind: "a public Ed25519 key in PEM",
             reason,
         };
@@ -116,11 +116,11 @@ impl PublicKey {
     ///
     /// # Errors
     ///
-    /// [`InvalidKey`] if the key cannot be encoded.
-    pub fn to_pem(&self) -> Result<String, InvalidKey> {
+    /// [`InvalidSigningKey`] if the key cannot be encoded.
+    pub fn to_pem(&self) -> Result<String, InvalidSigningKey> {
         self.0
             .to_public_key_pem(LineEnding::LF)
-            .map_err(|error| InvalidKey {
+            .map_err(|error| InvalidSigningKey {
                 kind: "an encodable public key",
                 reason: error.to_string(),
             })
@@ -148,7 +148,7 @@ impl fmt::Debug for PublicKey {
 /// The error of a text that is not a valid key. It never contains the key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not {kind}: {reason}")]
-pub struct InvalidKey {
+pub struct InvalidSigningKey {
     /// The kind of key that was expected.
     pub kind: &'static str,
     /// The reason why the text is not such a key.

@@ -2,12 +2,12 @@
 //! `Write`.
 //!
 //! Owns the outboard's format and everything that is done with it: building a tree while bytes pass ([`TreeBuilder`]),
-//! judging one copy ([`walk()`]), proving ranges to someone else ([`encode`], [`decode`]); and the signed documents
+//! judging one copy ([`walk_tree()`]), proving ranges to someone else ([`encode_ranges`], [`decode_ranges`]); and the signed documents
 //! that bind a root to a name: [`Admission`] and [`Receipt`], in DSSE [`Envelope`]s, verified with a [`TrustFile`]; and
 //! the file that proves a part of an archived file to anyone, offline ([`record_proof`]).
 //!
 //! Invariants:
-//! - a byte that is called good, or handed out by [`decode`], hashes to the root that the caller gave;
+//! - a byte that is called good, or handed out by [`decode_ranges`], hashes to the root that the caller gave;
 //! - a damaged outboard costs time, never a verdict against good data;
 //! - a payload is parsed only after its signature was verified, and its bytes are never written anew;
 //! - memory does not grow with the file.
@@ -60,7 +60,7 @@
 //!     root: Root::from_bytes(*blake3::hash(b"").as_bytes()),
 //!     digests: Digests::default(),
 //!     depositor: "harvester/one".to_owned(),
-//!     admitted: "2026-11-26T12:00:00Z".parse()?,
+//!     admitted: "2026-11-26T12:00:00Z".parse_versioned()?,
 //!     upload: UploadId::new("u-1")?,
 //! };
 //! let envelope = admission.sign(&key)?;
@@ -68,7 +68,7 @@
 //! let trust = TrustFile::new(vec![TrustedKey {
 //!     archive: "kb".to_owned(),
 //!     public_key: key.public_key(),
-//!     from: "2026-01-01T00:00:00Z".parse()?,
+//!     from: "2026-01-01T00:00:00Z".parse_versioned()?,
 //!     until: None,
 //! }])?;
 //! assert_eq!(Admission::verify(&envelope, &trust)?, admission);
@@ -106,16 +106,16 @@ pub mod walk;
 
 pub use admission::{Admission, AdmissionError};
 pub use envelope::{Envelope, InvalidEnvelope};
-pub use key::{InvalidKey, PublicKey, SigningKey};
+pub use key::{InvalidSigningKey, PublicKey, SigningKey};
 pub use outboard::outboard_size;
 pub use points::{Points, ResumeStates};
-pub use ranges::{DecodeError, EncodeError, decode, encode, ranges_with_last};
+pub use ranges::{DecodeError, EncodeError, decode_ranges, encode_ranges, ranges_with_last};
 pub use read_at::{CopyBytes, ReadAt};
 pub use reader::{ProvenReadError, ProvenReader};
 pub use rebuild::{RebuildError, rebuild_outboard};
-pub use receipt::{Custody, Receipt, ReceiptError};
+pub use receipt::{CustodyStatement, Receipt, ReceiptError};
 pub use record_proof::{ProofWriter, ProvenRecord, RecordProofError};
 pub use tree::{Prefix, Tree, TreeBuilder};
 pub use trust::{InvalidTrustFile, TrustFile, TrustedKey, VerifiedPayload, VerifyError};
 pub use version::UnknownVersion;
-pub use walk::{OutboardState, WalkResult, walk};
+pub use walk::{OutboardState, WalkResult, walk_tree};

@@ -50,14 +50,14 @@
 use std::ops::Range;
 
 use archive_model::GROUP_SIZE;
-use archive_model::groups::count;
+use archive_model::groups::group_count;
 
 /// The size of one pair in bytes.
 pub const PAIR_SIZE: u64 = 64;
 
 /// Returns the size in bytes of the outboard of a file of `size` bytes; 0 up to one group.
 pub const fn outboard_size(size: u64) -> u64 {
-    (count(size) - 1) * PAIR_SIZE
+    (group_count(size) - 1) * PAIR_SIZE
 }
 
 /// A subtree: `count` groups from group `first` on, in the shape that BLAKE3 gives the tree.
@@ -72,7 +72,7 @@ impl Subtree {
     pub const fn whole(size: u64) -> Self {
         Self {
             first: 0,
-            count: count(size),
+            count: group_count(size),
         }
     }
 

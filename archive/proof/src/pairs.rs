@@ -8,7 +8,7 @@
 
 use crate::chaining::Pair;
 use crate::outboard::{PAIR_SIZE, Subtree};
-use crate::read_at::{ReadAt, fill};
+use crate::read_at::{ReadAt, fill_buffer};
 
 /// The largest subtree, in groups, whose pairs are read at once.
 const BLOCK: u64 = 1024;
@@ -59,12 +59,12 @@ impl<'a, R: ReadAt + ?Sized> Pairs<'a, R> {
         self.block.clear();
         self.block
             .resize(usize::try_from(end - start).unwrap_or_default(), 0);
-        let (filled, error) = fill(source, start, &mut self.block);
+        let (filled, error) = fill_buffer(source, start, &mut self.block);
         self.block.get_mut(filled..).unwrap_or_default().fill(0);
         if error.is_some() {
             // A bad sector hides the pairs in it, not those around it.
             for (position, pair) in (start..).step_by(64).zip(self.block.chunks_mut(64)) {
-                let (filled, _unreadable_is_zeros) = fill(source, position, pair);
+                let (filled, _unreadable_is_zeros) = fill_buffer(source, position, pair);
                 pair.get_mut(filled..).unwrap_or_default().fill(0);
             }
         }

@@ -17,7 +17,7 @@ pub const STRIDE: u64 = 1024 * 1024;
 const DENSE: u64 = 8;
 
 /// Splits `bytes`, which come after `size` other bytes, at the next point.
-pub fn split(size: u64, bytes: &[u8]) -> (&[u8], &[u8]) {
+pub fn split_groups(size: u64, bytes: &[u8]) -> (&[u8], &[u8]) {
     let room = usize::try_from(STRIDE - size % STRIDE).unwrap_or(usize::MAX);
     bytes.split_at(room.min(bytes.len()))
 }
@@ -33,8 +33,8 @@ pub const fn is_point(size: u64) -> bool {
 /// use archive_proof::points::{Points, STRIDE};
 ///
 /// let mut points = Points::default();
-/// points.keep(STRIDE, || "after one");
-/// points.keep(2 * STRIDE, || "after two");
+/// points.keep_state(STRIDE, || "after one");
+/// points.keep_state(2 * STRIDE, || "after two");
 /// assert_eq!(points.back_to(STRIDE), Some(&"after one"));
 /// assert_eq!(points.len(), 1);
 /// ```
@@ -49,7 +49,7 @@ impl<T> Default for Points<T> {
 
 impl<T> Points<T> {
     /// Keeps the state after `size` bytes, if [`is_point`]. Sizes must rise.
-    pub fn keep(&mut self, size: u64, state: impl FnOnce() -> T) {
+    pub fn keep_state(&mut self, size: u64, state: impl FnOnce() -> T) {
         if !is_point(size) {
             return;
         }
@@ -104,8 +104,8 @@ impl<T> ResumeStates<T> {
     }
 
     /// Keeps the state of the stream of an upload, in place of an earlier one.
-    pub fn put(&mut self, upload: UploadId, weight: usize, left: T) {
-        self.take(&upload);
+    pub fn put_states(&mut self, upload: UploadId, weight: usize, left: T) {
+        self.take_states(&upload);
         self.weight = self.weight.saturating_add(weight);
         self.left.push_back((upload, weight, left));
         while self.weight > self.most
@@ -116,7 +116,7 @@ impl<T> ResumeStates<T> {
     }
 
     /// Removes and returns the state of the stream of an upload.
-    pub fn take(&mut self, upload: &UploadId) -> Option<T> {
+    pub fn take_states(&mut self, upload: &UploadId) -> Option<T> {
         let at = self.left.iter().position(|(other, _, _)| other == upload)?;
         let (_, weight, left) = self.left.remove(at)?;
         self.weight -= weight;
@@ -131,7 +131,7 @@ mod tests {
     fn after(strides: u64) -> Points<u64> {
         let mut points = Points::default();
         for number in 1..=strides {
-            points.keep(number * STRIDE, || number);
+            points.keep_state(number * STRIDE, || number);
         }
         points
     }
@@ -178,8 +178,8 @@ mod tests {
         assert_eq!(points.iter().last(), Some((18 * STRIDE, &18)));
         assert_eq!(points.back_to(0), None);
         assert!(points.is_empty());
-        points.keep(STRIDE + 1, || 0);
-        points.keep(0, || 0);
+        points.keep_state(STRIDE + 1, || 0);
+        points.keep_state(0, || 0);
         assert!(points.is_empty(), "these are no points");
     }
 
@@ -191,13 +191,13 @@ mod tests {
         let mut rest = bytes.as_slice();
         let mut lengths = Vec::new();
         while !rest.is_empty() {
-            let (piece, others) = split(size, rest);
+            let (piece, others) = split_groups(size, rest);
             lengths.push(piece.len() as u64);
             size += piece.len() as u64;
             rest = others;
         }
         assert_eq!(lengths, [5, STRIDE, STRIDE, STRIDE - 5]);
-        assert_eq!(split(7, b""), (b"".as_slice(), b"".as_slice()));
+        assert_eq!(split_groups(7, b""), (b"".as_slice(), b"".as_slice()));
     }
 
     /// Fails if a full set drops another state than the oldest, counts a replaced one twice, or keeps one above its
@@ -206,17 +206,17 @@ mod tests {
     fn full_set_drops_oldest_first() {
         let id = |name: &str| UploadId::new(name).unwrap();
         let mut states = ResumeStates::new(10);
-        states.put(id("a"), 4, 'a');
-        states.put(id("b"), 4, 'b');
-        states.put(id("a"), 5, 'A');
-        states.put(id("c"), 5, 'c');
-        assert_eq!(states.take(&id("b")), None, "it was the oldest");
-        assert_eq!(states.take(&id("a")), Some('A'));
-        assert_eq!(states.take(&id("a")), None);
-        states.put(id("d"), 11, 'd');
-        assert_eq!(states.take(&id("c")), None);
-        assert_eq!(states.take(&id("d")), None, "heavier than the limit");
-        states.put(id("e"), 10, 'e');
-        assert_eq!(states.take(&id("e")), Some('e'));
+        states.put_states(id("a"), 4, 'a');
+        states.put_states(id("b"), 4, 'b');
+        states.put_states(id("a"), 5, 'A');
+        states.put_states(id("c"), 5, 'c');
+        assert_eq!(states.take_states(&id("b")), None, "it was the oldest");
+        assert_eq!(states.take_states(&id("a")), Some('A'));
+        assert_eq!(states.take_states(&id("a")), None);
+        states.put_states(id("d"), 11, 'd');
+        assert_eq!(states.take_states(&id("c")), None);
+        assert_eq!(states.take_states(&id("d")), None, "heavier than the limit");
+        states.put_states(id("e"), 10, 'e');
+        assert_eq!(states.take_states(&id("e")), Some('e'));
     }
 }

@@ -18,7 +18,7 @@ use bao_tree::io::{BaoContentItem, DecodeError as BaoDecodeError, EncodeError as
 use bao_tree::{BaoTree, BlockSize, ChunkNum, ChunkRangesRef, TreeNode};
 
 use crate::outboard::outboard_size;
-use crate::read_at::{CopyBytes, ReadAt, fill};
+use crate::read_at::{CopyBytes, ReadAt, fill_buffer};
 
 /// The size of a BLAKE3 chunk in bytes: what a proven range is rounded to on the wire.
 pub(crate) const CHUNK: u64 = 1024;
@@ -38,7 +38,7 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 /// before it is written, so that a damaged copy fails instead of spreading. Only a file of one group needs no outboard.
 /// A group costs its 16 KiB and 64 bytes for each level of the tree: 17,408 bytes in a file of 1 GiB.
 ///
-/// On an error part of the stream may have been written; [`decode`] refuses such a stream.
+/// On an error part of the stream may have been written; [`decode_ranges`] refuses such a stream.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 /// assert_eq!(proven, [7; 20]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn encode(
+pub fn encode_ranges(
     copy: CopyBytes<'_>,
     content: FileContent,
     ranges: &[Range<u64>],
@@ -97,7 +97,7 @@ pub fn encode(
         written: 0,
         failed: None,
     };
-    let chunks = chunks(&normal(ranges, size), size);
+    let chunks = wanted_chunks(&normal(ranges, size), size);
     let result = bao::encode_ranges_validated(
         data,
         outboard,
@@ -176,7 +176,7 @@ pub enum EncodeError {
 /// # Errors
 ///
 /// [`DecodeError`]: the stream is not the proof of these ranges, or cannot be read, or `sink` does not take the bytes.
-pub fn decode(
+pub fn decode_ranges(
     mut encoded: impl Read,
     content: FileContent,
     ranges: &[Range<u64>],
@@ -184,7 +184,7 @@ pub fn decode(
 ) -> Result<(), DecodeError> {
     let FileContent { root, size } = content;
     let wanted = normal(ranges, size);
-    let chunks = chunks(&wanted, size);
+    let chunks = wanted_chunks(&wanted, size);
     let root = blake3::Hash::from_bytes(*root.as_bytes());
     let tree = BaoTree::new(size, GROUPS);
     let items = DecodeResponseIter::new(
@@ -291,7 +291,7 @@ fn normal(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 }
 
 /// Returns the boundaries of the chunks that hold the `wanted` bytes, strictly ascending; an empty file is one chunk.
-pub(crate) fn chunks(wanted: &[Range<u64>], size: u64) -> Vec<ChunkNum> {
+pub(crate) fn wanted_chunks(wanted: &[Range<u64>], size: u64) -> Vec<ChunkNum> {
     if size == 0 {
         return vec![ChunkNum(0)];
     }
@@ -327,7 +327,7 @@ impl bao::ReadAt for Source<'_> {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        let (filled, error) = fill(self.inner, offset, buffer);
+        let (filled, error) = fill_buffer(self.inner, offset, buffer);
         if filled == buffer.len() {
             return Ok(());
         }

@@ -35,7 +35,7 @@ pub trait ReadAt {
     /// # Errors
     /// [`io::ErrorKind::UnexpectedEof`] where the bytes end before, or the error of [`Self::read_at`].
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        match fill(self, offset, buffer) {
+        match fill_buffer(self, offset, buffer) {
             (filled, None) if filled == buffer.len() => Ok(()),
             (_, None) => Err(io::ErrorKind::UnexpectedEof.into()),
             (_, Some(error)) => Err(error),
@@ -61,7 +61,7 @@ impl fmt::Debug for CopyBytes<'_> {
 }
 
 /// Reads until `buffer` is full, the bytes end, or a read fails; returns the number of good bytes in each case.
-pub(crate) fn fill<R: ReadAt + ?Sized>(
+pub(crate) fn fill_buffer<R: ReadAt + ?Sized>(
     source: &R,
     offset: u64,
     buffer: &mut [u8],
@@ -177,7 +177,7 @@ mod tests {
         };
         let mut buffer = [0; 8];
         source.read_exact_at(0, &mut buffer[..5]).unwrap();
-        let (filled, error) = fill(&source, 2, &mut buffer);
+        let (filled, error) = fill_buffer(&source, 2, &mut buffer);
         assert_eq!(
             (filled, error.unwrap().to_string().as_str()),
             (3, "bad sector")

@@ -4,7 +4,7 @@
 //! bytes that are in memory when they are proven are handed out, so a disk that returns other bytes the next time
 //! deceives nobody.
 //!
-//! As in the [walk](crate::walk()), the tree is believed from the root downward and only as far as it hashes. Where a
+//! As in the [`walk_tree`](crate::walk_tree), the tree is believed from the root downward and only as far as it hashes. Where a
 //! pair of the outboard does not, the values are looked for in the pairs below it and in the data, for which the whole
 //! file is read once: a rotten or absent outboard costs that time, and blames no good data. Only where both are damaged
 //! can a part be impossible to prove.
@@ -20,15 +20,15 @@ use archive_model::{FileContent, Groups};
 use crate::chaining::{self, GROUP, Pair, Value};
 use crate::outboard::Subtree;
 use crate::pairs::Pairs;
-use crate::read_at::{ReadAt, fill};
-use crate::walk::matching;
+use crate::read_at::{ReadAt, fill_buffer};
+use crate::walk::matching_groups;
 
 /// The number of groups that are proven at once: 1 MiB.
 const WINDOW: u64 = 64;
 
 /// A callback that gets the number of bytes of data that were just read (at most 1 MiB); it may wait, and stop the
 /// reading.
-pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+pub type ReadProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The reason why bytes are not handed out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -126,7 +126,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         &mut self,
         offset: u64,
         buffer: &mut [u8],
-        progress: Progress<'_>,
+        progress: ReadProgress<'_>,
     ) -> Result<usize, ProvenReadError> {
         let mut filled = 0;
         while filled < buffer.len() && offset.saturating_add(filled as u64) < self.size {
@@ -147,7 +147,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     }
 
     /// Returns the proven bytes of the window from `at` on; at least one.
-    fn good_from(&mut self, at: u64, progress: Progress<'_>) -> Result<&[u8], ProvenReadError> {
+    fn good_from(&mut self, at: u64, progress: ReadProgress<'_>) -> Result<&[u8], ProvenReadError> {
         let group = at / GROUP as u64;
         if !self.window.contains(group) {
             self.load(at, progress)?;
@@ -158,10 +158,10 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         let groups = group..node.groups().end;
         let until = |wanted: bool| {
             let mut rest = groups.clone();
-            let found = rest.find(|group| self.window.bad.contains(*group) == wanted);
+            let found = rest.find(|group| self.window.bad.contains_group(*group) == wanted);
             found.unwrap_or(groups.end)
         };
-        if self.window.bad.contains(group) {
+        if self.window.bad.contains_group(group) {
             let end = until(false);
             return Err(ProvenReadError::Damaged {
                 range: group * GROUP as u64..(end * GROUP as u64).min(self.size),
@@ -179,7 +179,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     }
 
     /// Reads the window that `at` lies in, and proves as much of it as possible.
-    fn load(&mut self, at: u64, progress: Progress<'_>) -> Result<(), ProvenReadError> {
+    fn load(&mut self, at: u64, progress: ReadProgress<'_>) -> Result<(), ProvenReadError> {
         if self.hopeless.contains(&at) {
             return Err(hopeless(at - at % GROUP as u64..self.hopeless.end));
         }
@@ -201,7 +201,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     fn descend(
         &mut self,
         group: u64,
-        progress: Progress<'_>,
+        progress: ReadProgress<'_>,
     ) -> Result<(Subtree, Value), ProvenReadError> {
         while self.path.len() > 1
             && !self
@@ -236,7 +236,7 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     }
 
     /// Reads the whole file to compute the value of each window.
-    fn survey(&mut self, progress: Progress<'_>) -> Result<(), ProvenReadError> {
+    fn survey(&mut self, progress: ReadProgress<'_>) -> Result<(), ProvenReadError> {
         let whole = Subtree::whole(self.size);
         let mut values = Vec::new();
         let mut windows = vec![whole];
@@ -263,19 +263,19 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         let (left, right) = node.children()?;
         let is_root = node == Subtree::whole(self.size);
         let stored = self.pairs.pair(node);
-        if chaining::merge(&stored, is_root) == expected {
+        if chaining::merge_pair(&stored, is_root) == expected {
             return Some(stored);
         }
         let lefts = self.candidates(left, stored.0);
         let rights = self.candidates(right, stored.1);
-        matching(&lefts, &rights, expected, is_root)
+        matching_groups(&lefts, &rights, expected, is_root)
     }
 
     /// Returns the candidates for the value of `child`: as its parent has it, as the pair below it says, as its data
     /// hash.
     fn candidates(&mut self, child: Subtree, stored: Value) -> Vec<Value> {
         let below = child.children().map(|_| self.pairs.pair(child));
-        let below = below.map(|pair| chaining::merge(&pair, false));
+        let below = below.map(|pair| chaining::merge_pair(&pair, false));
         let found = [Some(stored), below, self.computed(child)];
         found.into_iter().flatten().collect()
     }
@@ -284,7 +284,10 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
     fn computed(&self, node: Subtree) -> Option<Value> {
         let is_root = node == Subtree::whole(self.size);
         if let Some(window) = self.window.node.filter(|window| window.contains(node)) {
-            if node.groups().any(|group| self.window.lost.contains(group)) {
+            if node
+                .groups()
+                .any(|group| self.window.lost.contains_group(group))
+            {
                 return None;
             }
             let start = window.bytes(self.size).start;
@@ -303,17 +306,17 @@ impl<'a, D: ReadAt + ?Sized, O: ReadAt + ?Sized> ProvenReader<'a, D, O> {
         }
         let (left, right) = node.children()?;
         let pair = (self.computed(left)?, self.computed(right)?);
-        Some(chaining::merge(&pair, is_root))
+        Some(chaining::merge_pair(&pair, is_root))
     }
 
     /// Finds the groups of `node`, within the window, that are not what `expected` says.
     fn locate(&mut self, node: Subtree, expected: Value) {
         let Some((left, right)) = node.children() else {
-            self.window.bad.insert(node.groups());
+            self.window.bad.insert_range(node.groups());
             return;
         };
         let Some(pair) = self.pair(node, expected) else {
-            self.window.bad.insert(node.groups());
+            self.window.bad.insert_range(node.groups());
             return;
         };
         for (child, value) in [(left, pair.0), (right, pair.1)] {
@@ -337,15 +340,15 @@ impl Window {
         self.error = None;
         self.bytes.clear();
         self.bytes.resize(length(range.end - range.start), 0);
-        let (filled, error) = fill(data, range.start, &mut self.bytes);
+        let (filled, error) = fill_buffer(data, range.start, &mut self.bytes);
         if error.is_none() && filled < self.bytes.len() {
             let first = node.first() + (filled / GROUP) as u64;
-            self.lost.insert(first..node.groups().end);
+            self.lost.insert_range(first..node.groups().end);
         }
         if error.is_some() {
             // Only the groups that cannot be read are lost.
             for (group, bytes) in (node.first()..).zip(self.bytes.chunks_mut(GROUP)) {
-                let (filled, error) = fill(data, group * GROUP as u64, bytes);
+                let (filled, error) = fill_buffer(data, group * GROUP as u64, bytes);
                 if filled < bytes.len() {
                     self.lost.insert_one(group);
                 }
@@ -357,7 +360,7 @@ impl Window {
     }
 
     fn reason(&self, group: u64) -> String {
-        match (&self.error, self.lost.contains(group)) {
+        match (&self.error, self.lost.contains_group(group)) {
             (_, false) => "they are not what was admitted".to_owned(),
             (None, true) => "the file is too short".to_owned(),
             (Some(error), true) => format!("they cannot be read: {error}"),

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use archive_model::{FileContent, Root};
 
-use crate::read_at::{ReadAt, fill};
+use crate::read_at::{ReadAt, fill_buffer};
 use crate::tree::{Tree, TreeBuilder};
 
 /// The number of bytes of a file that are read at once.
@@ -31,7 +31,7 @@ pub fn rebuild_outboard<W: Write>(
     while builder.size() < size {
         let offset = builder.size();
         let want = usize::try_from(size - offset).unwrap_or(READ).min(READ);
-        let (filled, error) = fill(data, offset, buffer.get_mut(..want).unwrap_or_default());
+        let (filled, error) = fill_buffer(data, offset, buffer.get_mut(..want).unwrap_or_default());
         if let Some(source) = error {
             return Err(RebuildError::Read {
                 offset: offset + filled as u64,

@@ -37,14 +37,14 @@ pub struct Receipt {
     /// The signed admission, byte for byte; in JSON a string.
     pub admission: Envelope,
     /// Every replica that holds the file, each once.
-    pub replicas: Vec<Custody>,
+    pub replicas: Vec<CustodyStatement>,
     /// When the receipt was issued.
     pub issued: Timestamp,
 }
 
 /// The statement of one replica that it holds the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Custody {
+pub struct CustodyStatement {
     /// The id of the replica.
     pub replica: ReplicaId,
     /// The kind of copy that it keeps: the bytes, or the checksum only.
@@ -91,10 +91,10 @@ impl Receipt {
         envelope: &Envelope,
         trust: &TrustFile,
     ) -> Result<(Self, Admission), ReceiptError> {
-        let verified = trust.verify(envelope, PAYLOAD_TYPE)?;
-        let receipt: Self = version::parse::<_, ReceiptError>(verified.payload, VERSION)?;
+        let verified = trust.verify_envelope(envelope, PAYLOAD_TYPE)?;
+        let receipt: Self = version::parse_versioned::<_, ReceiptError>(verified.payload, VERSION)?;
         let admission = Admission::verify(&receipt.admission, trust)?;
-        verified.accept(&admission.archive, receipt.issued)?;
+        verified.accept_for(&admission.archive, receipt.issued)?;
         if receipt.replicas.is_empty() {
             return Err(ReceiptError::NoReplica);
         }
@@ -142,8 +142,8 @@ mod tests {
     use super::*;
     use crate::admission::tests::{admission, key, trust};
 
-    fn custody(replica: &str) -> Custody {
-        Custody {
+    fn custody(replica: &str) -> CustodyStatement {
+        CustodyStatement {
             replica: ReplicaId::new(replica).unwrap(),
             kind: ReplicaKind::Bitarchive,
             completed: "2026-03-04T05:06:09Z".parse().unwrap(),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn receipt() -> Receipt {
-        let three = Custody {
+        let three = CustodyStatement {
             kind: ReplicaKind::Checksum,
             volume: None,
             ..custody("three")

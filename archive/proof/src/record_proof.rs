@@ -44,8 +44,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::admission::{Admission, AdmissionError};
 use crate::envelope::Envelope;
-use crate::join::{JoinPart, join};
-use crate::ranges::{DecodeError, decode};
+use crate::join::{JoinPart, join_records};
+use crate::ranges::{DecodeError, decode_ranges};
 use crate::trust::TrustFile;
 use crate::version::{self, UnknownVersion};
 
@@ -87,7 +87,7 @@ pub struct ProvenRecord {
 ///
 /// [`RecordProofError`]: the file is not a record proof, no trusted key signed its admission, the slice does not prove
 /// the range, or `sink` does not take the bytes.
-pub fn verify(
+pub fn verify_record_proof(
     mut input: impl BufRead,
     trust: &TrustFile,
     mut sink: impl FnMut(&[u8]) -> io::Result<()>,
@@ -100,11 +100,11 @@ pub fn verify(
     if line.pop() != Some(b'\n') {
         return Err(RecordProofError::NoHeader);
     }
-    let header: Header = version::parse::<_, RecordProofError>(&line, VERSION)?;
+    let header: Header = version::parse_versioned::<_, RecordProofError>(&line, VERSION)?;
     let admission = Admission::verify(&header.admission, trust)?;
     let range = header.start..header.end;
     let groups = groups(&range, admission.size)?;
-    decode(input, admission.content(), &[groups], |offset, bytes| {
+    decode_ranges(input, admission.content(), &[groups], |offset, bytes| {
         let within = |position: u64| {
             let inner = position.saturating_sub(offset);
             usize::try_from(inner).map_or(bytes.len(), |inner| inner.min(bytes.len()))
@@ -169,7 +169,7 @@ impl<W: Write> ProofWriter<W> {
     }
 
     /// Returns the range of bytes that are still to come, from a group's first to a group's last, or the file's.
-    pub fn rest(&self) -> Range<u64> {
+    pub fn rest_range(&self) -> Range<u64> {
         self.rest.clone()
     }
 
@@ -179,7 +179,11 @@ impl<W: Write> ProofWriter<W> {
     ///
     /// [`RecordProofError`] if the slice is not that of the next groups, does not prove them, or cannot be read or
     /// written.
-    pub fn add(&mut self, range: Range<u64>, encoded: impl Read) -> Result<(), RecordProofError> {
+    pub fn add_range(
+        &mut self,
+        range: Range<u64>,
+        encoded: impl Read,
+    ) -> Result<(), RecordProofError> {
         let Range { start, end } = range;
         let whole = end.is_multiple_of(GROUP_SIZE) || end == self.content.size;
         if start != self.rest.start || end <= start || end > self.rest.end || !whole {
@@ -198,7 +202,7 @@ impl<W: Write> ProofWriter<W> {
             content: self.content,
             range,
         };
-        join(encoded, &part, self.first, &mut self.out)?;
+        join_records(encoded, &part, self.first, &mut self.out)?;
         self.rest.start = end;
         Ok(())
     }

@@ -116,7 +116,7 @@ impl<W: Write> TreeBuilder<W> {
     }
 
     /// Returns the state that is needed to continue after the bytes so far.
-    pub fn prefix(&self) -> Prefix {
+    pub fn prefix_state(&self) -> Prefix {
         Prefix {
             size: self.size,
             last: self.last.clone(),
@@ -134,7 +134,7 @@ impl<W: Write> TreeBuilder<W> {
         while let Some(left) = self.stack.pop() {
             let pair = (left, value);
             write_pair(&mut self.sink, &pair)?;
-            value = chaining::merge(&pair, self.stack.is_empty());
+            value = chaining::merge_pair(&pair, self.stack.is_empty());
         }
         Ok(Tree {
             root: Root::from_bytes(value),
@@ -156,7 +156,7 @@ impl<W: Write> TreeBuilder<W> {
             let Some(left) = self.stack.pop() else { break };
             let pair = (left, value);
             write_pair(&mut self.sink, &pair)?;
-            value = chaining::merge(&pair, false);
+            value = chaining::merge_pair(&pair, false);
         }
         self.stack.push(value);
         Ok(())
@@ -185,7 +185,7 @@ impl Prefix {
 
 impl TreeBuilder<io::Sink> {
     /// Makes a builder that continues after `prefix`, without a sink: the pairs of its bytes are not written again.
-    pub fn after(prefix: Prefix) -> Self {
+    pub fn after_prefix(prefix: Prefix) -> Self {
         Self {
             size: prefix.size,
             last: prefix.last,
@@ -197,13 +197,13 @@ impl TreeBuilder<io::Sink> {
 
 /// Returns the value of the last group of `size` bytes; the root if it is the only one.
 fn last_value(size: u64, last: &[u8]) -> Value {
-    let index = archive_model::groups::count(size) - 1;
+    let index = archive_model::groups::group_count(size) - 1;
     chaining::of_bytes(index, last, index == 0)
 }
 
 fn root_of(mut value: Value, stack: &[Value]) -> Root {
     for (depth, left) in stack.iter().enumerate().rev() {
-        value = chaining::merge(&(*left, value), depth == 0);
+        value = chaining::merge_pair(&(*left, value), depth == 0);
     }
     Root::from_bytes(value)
 }
@@ -316,7 +316,7 @@ mod tests {
             let (head, tail) = data.split_at(cut);
             let mut builder = TreeBuilder::new(std::io::sink());
             builder.update(head).unwrap();
-            let prefix = builder.prefix();
+            let prefix = builder.prefix_state();
             assert_eq!(
                 (prefix.size(), prefix.root()),
                 (cut as u64, builder.root_so_far())
@@ -325,7 +325,7 @@ mod tests {
                 .update(b"other bytes that came after, and count no more")
                 .unwrap();
             for _ in 0..2 {
-                let mut again = TreeBuilder::after(prefix.clone());
+                let mut again = TreeBuilder::after_prefix(prefix.clone());
                 assert_eq!(
                     (again.size(), again.root_so_far()),
                     (cut as u64, prefix.root())

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::Envelope;
-use crate::key::{InvalidKey, PublicKey};
+use crate::key::{InvalidSigningKey, PublicKey};
 use crate::version::{self, UnknownVersion};
 
 const VERSION: &str = "holdfast-trust/1";
@@ -43,7 +43,7 @@ pub struct TrustedKey {
 /// let key = TrustedKey {
 ///     archive: "kb".to_owned(),
 ///     public_key: SigningKey::from_seed([7; 32]).public_key(),
-///     from: "2026-01-01T00:00:00Z".parse()?,
+///     from: "2026-01-01T00:00:00Z".parse_versioned()?,
 ///     until: None,
 /// };
 /// let trust = TrustFile::new(vec![key.clone()])?;
@@ -101,7 +101,7 @@ impl TrustFile {
     ///
     /// [`InvalidTrustFile`] if the text is not a trust file of this version, or one of its keys cannot be trusted.
     pub fn parse(json: &[u8]) -> Result<Self, InvalidTrustFile> {
-        let wire: Wire = version::parse::<_, InvalidTrustFile>(json, VERSION)?;
+        let wire: Wire = version::parse_versioned::<_, InvalidTrustFile>(json, VERSION)?;
         let mut keys = Vec::new();
         for WireKey {
             archive,
@@ -173,12 +173,12 @@ impl TrustFile {
     ///
     /// Payload bytes are returned only then. One good signature of a trusted key is enough; signatures of unknown keys
     /// count for nothing. Check the term and the archive of the key against the payload with
-    /// [`VerifiedPayload::accept`].
+    /// [`VerifiedPayload::accept_for`].
     ///
     /// # Errors
     ///
     /// [`VerifyError`] if the envelope holds another type of payload, or no trusted key signed it.
-    pub fn verify<'a>(
+    pub fn verify_envelope<'a>(
         &'a self,
         envelope: &'a Envelope,
         payload_type: &str,
@@ -234,7 +234,7 @@ impl VerifiedPayload<'_> {
     /// # Errors
     ///
     /// [`VerifyError`] if the key signs for another archive, or did so outside of its term.
-    pub fn accept(&self, archive: &str, time: Timestamp) -> Result<(), VerifyError> {
+    pub fn accept_for(&self, archive: &str, time: Timestamp) -> Result<(), VerifyError> {
         let key = self.key;
         if key.archive != archive {
             return Err(VerifyError::OtherArchive {
@@ -323,7 +323,7 @@ pub enum InvalidTrustFile {
         /// The id of the key, as it is listed.
         key_id: String,
         /// The reason why it is not a key.
-        source: InvalidKey,
+        source: InvalidSigningKey,
     },
     /// A listed id is not that of the key beside it.
     #[error("the trust file lists key {found} as {key_id}: correct one of the two")]

@@ -21,7 +21,7 @@ struct VersionedMessage {
 }
 
 /// Parses `json` as a `T` if its `version` is `expected` (with any minor version).
-pub(crate) fn parse<'de, T, E>(json: &'de [u8], expected: &'static str) -> Result<T, E>
+pub(crate) fn parse_versioned<'de, T, E>(json: &'de [u8], expected: &'static str) -> Result<T, E>
 where
     T: Deserialize<'de>,
     E: From<UnknownVersion> + From<serde_json::Error>,

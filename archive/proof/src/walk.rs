@@ -20,7 +20,7 @@ use archive_model::{FileContent, Groups};
 use crate::chaining::{self, GROUP, Value};
 use crate::outboard::Subtree;
 use crate::pairs::Pairs;
-use crate::read_at::{CopyBytes, ReadAt, fill};
+use crate::read_at::{CopyBytes, ReadAt, fill_buffer};
 
 /// The number of groups that are read at once: 1 MiB.
 const BATCH: u64 = 64;
@@ -64,7 +64,7 @@ pub enum OutboardState {
 /// twice, so the sum may exceed `size`) and may wait, to throttle, or stop the walk.
 ///
 /// Errors are findings: an unreadable group is reported, and the walk continues with the next one.
-pub fn walk(
+pub fn walk_tree(
     copy: CopyBytes<'_>,
     content: FileContent,
     progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
@@ -102,7 +102,7 @@ pub fn walk(
 
 /// Returns whether the outboard ends at `end` or before; the walk finds what is missing before.
 fn ends_at(outboard: &dyn ReadAt, end: u64) -> bool {
-    matches!(fill(outboard, end, &mut [0]), (0, None))
+    matches!(fill_buffer(outboard, end, &mut [0]), (0, None))
 }
 
 struct Walker<'a> {
@@ -146,7 +146,7 @@ impl Walker<'_> {
         };
         let is_root = node == self.whole;
         let stored = self.pairs.pair(node);
-        if chaining::merge(&stored, is_root) == expected {
+        if chaining::merge_pair(&stored, is_root) == expected {
             self.check(left, stored.0);
             self.check(right, stored.1);
             return;
@@ -156,7 +156,7 @@ impl Walker<'_> {
         let mut rights = vec![stored.1];
         lefts.extend(self.value_from_pairs(left));
         rights.extend(self.value_from_pairs(right));
-        if let Some((l, r)) = matching(&lefts, &rights, expected, is_root) {
+        if let Some((l, r)) = matching_groups(&lefts, &rights, expected, is_root) {
             self.check(left, l);
             self.check(right, r);
             return;
@@ -165,7 +165,7 @@ impl Walker<'_> {
         let from_right = self.data_value(right);
         lefts.extend(from_left);
         rights.extend(from_right);
-        match matching(&lefts, &rights, expected, is_root) {
+        match matching_groups(&lefts, &rights, expected, is_root) {
             _ if self.walk.stopped => {}
             None => self.blame(node),
             Some((l, r)) => {
@@ -183,7 +183,7 @@ impl Walker<'_> {
     fn check_pairs(&mut self, node: Subtree, expected: Value) {
         if let (Some((left, right)), OutboardState::Good) = (node.children(), self.walk.outboard) {
             let pair = self.pairs.pair(node);
-            if chaining::merge(&pair, node == self.whole) == expected {
+            if chaining::merge_pair(&pair, node == self.whole) == expected {
                 self.check_pairs(left, pair.0);
                 self.check_pairs(right, pair.1);
             } else {
@@ -196,7 +196,7 @@ impl Walker<'_> {
     fn value_from_pairs(&mut self, node: Subtree) -> Option<Value> {
         node.children()?;
         let pair = self.pairs.pair(node);
-        Some(chaining::merge(&pair, false))
+        Some(chaining::merge_pair(&pair, false))
     }
 
     /// Returns the hash of the data of `node`; `None` if some of it is missing or cannot be read, or if the walk was
@@ -210,12 +210,12 @@ impl Walker<'_> {
         if let (true, Some((left, right))) = (node.count() > BATCH, node.children()) {
             // Both are read in any case, so that the read errors of the right one are found too.
             let pair = (self.data_value(left), self.data_value(right));
-            return Some(chaining::merge(&(pair.0?, pair.1?), is_root));
+            return Some(chaining::merge_pair(&(pair.0?, pair.1?), is_root));
         }
         if !self.is_loaded(node) {
             self.load(node);
         }
-        if self.walk.stopped || node.groups().any(|group| self.lost.contains(group)) {
+        if self.walk.stopped || node.groups().any(|group| self.lost.contains_group(group)) {
             return None;
         }
         let start = range.start - self.loaded?.bytes(self.size).start;
@@ -235,13 +235,13 @@ impl Walker<'_> {
         self.buffer.resize(length(range.end - range.start), 0);
         self.loaded = Some(node);
         self.lost = Groups::none();
-        let (filled, error) = fill(self.data, range.start, &mut self.buffer);
+        let (filled, error) = fill_buffer(self.data, range.start, &mut self.buffer);
         if error.is_some() {
             self.load_by_group(node);
         } else if filled < self.buffer.len() {
             self.end = range.start + filled as u64;
             self.lost
-                .insert(node.first() + (filled / GROUP) as u64..node.groups().end);
+                .insert_range(node.first() + (filled / GROUP) as u64..node.groups().end);
             self.advance(filled);
         } else {
             self.advance(filled);
@@ -252,7 +252,7 @@ impl Walker<'_> {
     fn load_by_group(&mut self, node: Subtree) {
         let mut buffer = std::mem::take(&mut self.buffer);
         for (group, bytes) in (node.first()..).zip(buffer.chunks_mut(GROUP)) {
-            let (filled, error) = fill(self.data, group * GROUP as u64, bytes);
+            let (filled, error) = fill_buffer(self.data, group * GROUP as u64, bytes);
             if filled < bytes.len() {
                 self.lost.insert_one(group);
             }
@@ -280,7 +280,7 @@ impl Walker<'_> {
 
     fn blame(&mut self, node: Subtree) {
         if !self.walk.stopped {
-            self.walk.damaged.insert(node.groups());
+            self.walk.damaged.insert_range(node.groups());
         }
     }
 
@@ -292,7 +292,7 @@ impl Walker<'_> {
 }
 
 /// Returns the pair, made of one of `lefts` and one of `rights`, that hashes to `expected`.
-pub(crate) fn matching(
+pub(crate) fn matching_groups(
     lefts: &[Value],
     rights: &[Value],
     expected: Value,
@@ -303,7 +303,7 @@ pub(crate) fn matching(
         .flat_map(|left| rights.iter().map(|right| (*left, *right)));
     pairs
         .into_iter()
-        .find(|pair| chaining::merge(pair, is_root) == expected)
+        .find(|pair| chaining::merge_pair(pair, is_root) == expected)
 }
 
 /// Converts a length that fits in memory: a batch never exceeds 1 MiB.

@@ -25,7 +25,7 @@ type FoundAdmission = Result<(FileName, Sighting), String>;
 
 impl Replicas {
     /// Asks a node for every admission that it has, sorted by name.
-    pub async fn admissions(
+    pub async fn read_admissions(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -91,7 +91,7 @@ impl Admissions {
     }
 
     /// Returns the number of admissions that the node says it has sent. Known after the last page.
-    pub const fn count(&self) -> Option<u64> {
+    pub const fn expected_count(&self) -> Option<u64> {
         self.count
     }
 

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use archive_model::{CopySelector, FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart};
-use archive_rpc::{CallError, InvalidMessage, Kind};
+use archive_rpc::{CallError, CallErrorKind, InvalidMessage};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
@@ -66,7 +66,7 @@ pub struct VerifiedCopy {
 
 impl Replicas {
     /// Asks where the replica has the file, according to the catalogs of its nodes.
-    pub async fn locate(
+    pub async fn locate_copies(
         &self,
         replica: &ReplicaId,
         name: &FileName,
@@ -95,7 +95,7 @@ impl Replicas {
         let mut located = self.locate_on_disk(replica, name).await?;
         if let Some(silent) = located.silent {
             let said = format!("not every volume of replica {replica} answered: {silent}");
-            return Err(Kind::Unavailable.error(said));
+            return Err(CallErrorKind::Unavailable.to_error(said));
         }
         located.copies.retain(|copy| !copy.is_missing());
         Ok(located.copies)
@@ -116,7 +116,7 @@ impl Replicas {
         let copies = found.entries.iter().map(fields::file_copy);
         let mut copies: Vec<FileCopy> = copies.collect::<Result<_, _>>()?;
         // A copy on a volume that cannot be read now does not count, even if its node remembers it.
-        let now = self.standing.now();
+        let now = self.standing.current_snapshot();
         copies.retain(|copy| {
             let node = &copy.place.node;
             let volume = &copy.place.volume;
@@ -136,7 +136,7 @@ impl Replicas {
     }
 
     /// Reads bytes of a file, in segments with their proofs.
-    pub async fn read(
+    pub async fn read_copy(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -154,11 +154,11 @@ impl Replicas {
         let answer = client.read(request).await;
         answer
             .map(|answer| ReadSegments(answer.into_inner()))
-            .map_err(|error| self.failed(replica, node, error))
+            .map_err(|error| self.call_failed(replica, node, error))
     }
 
     /// Has a node read a copy again, past the page cache.
-    pub async fn verify(
+    pub async fn verify_copy(
         &self,
         CopySelector {
             replica,
@@ -175,7 +175,7 @@ impl Replicas {
         let answer = client.verify(request).await;
         answer
             .map(|answer| Verification(answer.into_inner()))
-            .map_err(|error| self.failed(replica, node, error))
+            .map_err(|error| self.call_failed(replica, node, error))
     }
 }
 
@@ -193,7 +193,9 @@ impl ReadSegments {
 impl Verification {
     /// Returns the next message. The last one is `Done`.
     pub async fn next(&mut self) -> Result<VerifyAnswer, CallError> {
-        let ended = || Kind::Unavailable.error("the node ended the verification without a result");
+        let ended = || {
+            CallErrorKind::Unavailable.to_error("the node ended the verification without a result")
+        };
         let message = self.0.message().await?.ok_or_else(ended)?;
         let Some(entry) = message.entry else {
             return Ok(VerifyAnswer::Progress(message.bytes));
@@ -210,7 +212,9 @@ impl Verification {
 ///
 /// # Errors
 /// `Invalid` if the copy has no such sidecar.
-pub fn admitted(copy: &FileCopy) -> Result<(Root, Timestamp), CallError> {
-    let root = copy.root.ok_or_else(|| InvalidMessage::missing("root"))?;
+pub fn admitted_content(copy: &FileCopy) -> Result<(Root, Timestamp), CallError> {
+    let root = copy
+        .root
+        .ok_or_else(|| InvalidMessage::missing_field("root"))?;
     Ok((root, copy.stored))
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use archive_model::{NodeId, NodeKey, NodeState, ReplicaId};
 use archive_rpc::{
-    CallError, ConnectError, Credentials, ExpectedIdentity, Grant, Kind, Limits, Role, connect_lazy,
+    CallError, CallErrorKind, ConnectError, Credentials, ExpectedIdentity, Grant, Role, RpcLimits,
+    connect_lazy,
 };
 use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::node_client::NodeClient;
@@ -22,14 +23,14 @@ type DialledNode = (String, NodeClient<Channel>);
 #[derive(Debug)]
 pub struct Dialer {
     credentials: Credentials,
-    limits: Limits,
+    limits: RpcLimits,
     /// The connections: two replicas may each have a node of one name, and each is asked for its own copies.
     nodes: Mutex<BTreeMap<NodeKey, DialledNode>>,
 }
 
 impl Dialer {
     /// Creates a dialer without connections.
-    pub fn new(credentials: Credentials, limits: Limits) -> Self {
+    pub fn new(credentials: Credentials, limits: RpcLimits) -> Self {
         Self {
             credentials,
             // A caller that does not read must not delay the answers of others.
@@ -39,7 +40,7 @@ impl Dialer {
     }
 
     /// Returns a client of a monitor, which is dialled at the first call.
-    pub(crate) fn monitor(
+    pub(crate) fn dial_monitor(
         &self,
         replica: &ReplicaSettings,
     ) -> Result<ReplicaClient<Channel>, ConnectError> {
@@ -55,7 +56,7 @@ impl Dialer {
     }
 
     /// Returns a client of a node at an address: the one that was dialled there, if there is one.
-    pub(crate) fn node(
+    pub(crate) fn dial_node(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -73,7 +74,7 @@ impl Dialer {
     }
 
     /// Returns the client of a node that was dialled, wherever that was.
-    pub(crate) fn dialled(
+    pub(crate) fn dialled_nodes(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -84,14 +85,19 @@ impl Dialer {
     }
 
     /// Forgets the client of a node.
-    pub(crate) fn forget(&self, replica: &ReplicaId, node: &NodeId) {
+    pub(crate) fn forget_node(&self, replica: &ReplicaId, node: &NodeId) {
         self.lock().remove(&key(replica, node));
     }
 
-    fn dial(&self, node: &NodeId, endpoint: &str, limits: &Limits) -> Result<Channel, CallError> {
+    fn dial(
+        &self,
+        node: &NodeId,
+        endpoint: &str,
+        limits: &RpcLimits,
+    ) -> Result<Channel, CallError> {
         expected(Role::Node, node.as_str())
             .and_then(|expected| connect_lazy(endpoint, &self.credentials, &expected, limits))
-            .map_err(|error| Kind::Unavailable.error(error.to_string()))
+            .map_err(|error| CallErrorKind::Unavailable.to_error(error.to_string()))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<NodeKey, DialledNode>> {
@@ -109,6 +115,6 @@ fn key(replica: &ReplicaId, node: &NodeId) -> NodeKey {
 /// Returns the identity that must answer. A name that no certificate can have is refused, so that no other one answers.
 fn expected(role: Role, name: &str) -> Result<ExpectedIdentity, ConnectError> {
     Grant::new(role, name)
-        .map(|grant| ExpectedIdentity::named(&grant))
+        .map(|grant| ExpectedIdentity::named_grant(&grant))
         .map_err(|error| ConnectError::Address(error.to_string()))
 }

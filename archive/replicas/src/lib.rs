@@ -47,7 +47,7 @@ use archive_model::{
     FileName, Gap, NodeId, NodeState, ReplicaId, ReplicaKind, StoreFailure, UploadId, VolumeId,
     VolumeKey,
 };
-use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
+use archive_rpc::{CallError, CallErrorKind, ConnectError, InvalidMessage};
 use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
@@ -55,17 +55,19 @@ use proto_archive::{convert as fields, wire};
 use tonic::transport::Channel;
 
 pub use admissions::Admissions;
-pub use copies::{LocatedCopies, ReadSegments, Segment, VerifiedCopy, VerifyAnswer, admitted};
+pub use copies::{
+    LocatedCopies, ReadSegments, Segment, VerifiedCopy, VerifyAnswer, admitted_content,
+};
 pub use dialer::Dialer;
 pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendAnswer, MendCall};
 pub use page::AnswerPage;
-pub use people::{ListedAttic, unreported, volumes_in_service};
+pub use people::{ListedAttic, unreported_volumes, volumes_in_service};
 pub use settings::ReplicaSettings;
-pub use upload::{ChosenNode, Upload, UploadOpening};
+pub use upload::{ChosenNode, ReplicaUpload, UploadOpening};
 use view::NodeView;
-pub use view::{MonitorAnswer, Silence};
+pub use view::{LastMonitorAnswer, Silence};
 pub use watch::NodeWatch;
 
 /// The replicas of the archive, as the repository calls them.
@@ -97,7 +99,7 @@ impl Replicas {
     ) -> Result<Self, ConnectError> {
         let mut monitors = BTreeMap::new();
         for replica in replicas {
-            monitors.insert(replica.id.clone(), dialer.monitor(replica)?);
+            monitors.insert(replica.id.clone(), dialer.dial_monitor(replica)?);
         }
         let is_checksum = |one: &&ReplicaSettings| one.kind == ReplicaKind::Checksum;
         let checksum = replicas.iter().filter(is_checksum);
@@ -117,14 +119,16 @@ impl Replicas {
     }
 
     /// Returns the parts that are out of service now.
-    pub fn now(&self) -> Arc<StandingSnapshot> {
-        self.standing.now()
+    pub fn standing_now(&self) -> Arc<StandingSnapshot> {
+        self.standing.current_snapshot()
     }
 
     fn monitor(&self, replica: &ReplicaId) -> Result<ReplicaClient<Channel>, CallError> {
-        let unknown = || Kind::NotFound.error(format!("replica {replica} is not in the settings"));
-        if self.standing.now().is_retired(replica) {
-            return Err(Kind::NotFound.error(format!("replica {replica} is retired")));
+        let unknown = || {
+            CallErrorKind::NotFound.to_error(format!("replica {replica} is not in the settings"))
+        };
+        if self.standing.current_snapshot().is_retired(replica) {
+            return Err(CallErrorKind::NotFound.to_error(format!("replica {replica} is retired")));
         }
         self.monitors.get(replica).cloned().ok_or_else(unknown)
     }
@@ -139,27 +143,27 @@ impl Replicas {
     }
 
     /// Returns a client for a node of the replica at its present address. Errors of its calls go through
-    /// [`Replicas::failed`].
+    /// [`Replicas::call_failed`].
     pub(crate) async fn node_client(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
     ) -> Result<NodeClient<Channel>, CallError> {
-        if let Some(client) = self.dialer.dialled(replica, node) {
+        if let Some(client) = self.dialer.dialled_nodes(replica, node) {
             return Ok(client);
         }
-        let nodes = self.state(replica).await?;
+        let nodes = self.nodes_state(replica).await?;
         let found = nodes
             .iter()
             .find(|state| state.node == *node && !state.endpoint.is_empty());
-        let silent = || Kind::Unavailable.error(format!("node {node} is silent"));
+        let silent = || CallErrorKind::Unavailable.to_error(format!("node {node} is silent"));
         let endpoint = &found.ok_or_else(silent)?.endpoint;
-        self.dialer.node(replica, node, endpoint)
+        self.dialer.dial_node(replica, node, endpoint)
     }
 
     /// Notes that a call to a node failed, and returns the error. The node may have moved: its address is asked for
     /// again next time.
-    pub(crate) fn failed(
+    pub(crate) fn call_failed(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -168,16 +172,19 @@ impl Replicas {
         let error = error.into();
         if matches!(
             error.kind,
-            Kind::Unavailable | Kind::TimedOut | Kind::Refused | Kind::Internal
+            CallErrorKind::Unavailable
+                | CallErrorKind::TimedOut
+                | CallErrorKind::Refused
+                | CallErrorKind::Internal
         ) {
-            self.dialer.forget(replica, node);
-            self.view.changed(replica);
+            self.dialer.forget_node(replica, node);
+            self.view.note_change(replica);
         }
         error
     }
 
     /// Asks for the node that is to store the file.
-    pub async fn place(
+    pub async fn place_file(
         &self,
         replica: &ReplicaId,
         name: &FileName,
@@ -187,8 +194,8 @@ impl Replicas {
     ) -> Result<ChosenNode, CallError> {
         let avoid = {
             let members = self.lock_members();
-            let now = self.standing.now();
-            let foreign = members.foreign(&now, replica);
+            let now = self.standing.current_snapshot();
+            let foreign = members.foreign_nodes(&now, replica);
             avoid.iter().chain(foreign).map(NodeId::to_string).collect()
         };
         let request = wire::PlaceRequest {
@@ -203,7 +210,7 @@ impl Replicas {
         // name it.
         self.add_members(replica, [&node]);
         Ok(ChosenNode {
-            client: self.dialer.node(replica, &node, &placed.endpoint)?,
+            client: self.dialer.dial_node(replica, &node, &placed.endpoint)?,
             node,
         })
     }
@@ -213,7 +220,7 @@ impl Replicas {
         self.lock_members()
             .nodes
             .insert(replica.clone(), nodes.into_iter().collect());
-        self.view.changed(replica);
+        self.view.note_change(replica);
     }
 
     /// Adds nodes to a replica, once its nodes were set. Retired ones do not count.
@@ -229,7 +236,7 @@ impl Replicas {
         let before = known.len();
         known.extend(nodes.into_iter().cloned());
         if known.len() > before {
-            self.view.changed(replica);
+            self.view.note_change(replica);
         }
     }
 
@@ -239,7 +246,7 @@ impl Replicas {
         if members.volumes != volumes {
             members.volumes = volumes;
             for replica in self.monitors.keys() {
-                self.view.changed(replica);
+                self.view.note_change(replica);
             }
         }
     }
@@ -278,35 +285,35 @@ fn gaps_within(replica: &ReplicaId, gaps: &[wire::Gap]) -> Result<Vec<Gap>, Inva
 }
 
 /// Returns why a replica does not have the file, from the error of a call.
-pub fn failure(error: &CallError, doing: &str) -> StoreFailure {
+pub fn store_failure(error: &CallError, doing: &str) -> StoreFailure {
     let said = error.reason.clone();
     match error.kind {
-        Kind::NoSpace => StoreFailure::NoSpace,
-        Kind::Exists => StoreFailure::Conflict,
-        Kind::TimedOut => StoreFailure::TimedOut(doing.to_owned()),
-        Kind::Storage => StoreFailure::Disk(said),
-        Kind::Busy => StoreFailure::NotAccepting(said),
-        Kind::Mismatch => StoreFailure::ReadBackDiffers,
-        Kind::Invalid
-        | Kind::NotFound
-        | Kind::NotEnoughReplicas
-        | Kind::Damaged
-        | Kind::Refused
-        | Kind::Unavailable
-        | Kind::Internal => StoreFailure::Unreachable(said),
+        CallErrorKind::NoSpace => StoreFailure::NoSpace,
+        CallErrorKind::Exists => StoreFailure::Conflict,
+        CallErrorKind::TimedOut => StoreFailure::TimedOut(doing.to_owned()),
+        CallErrorKind::Storage => StoreFailure::Disk(said),
+        CallErrorKind::Busy => StoreFailure::NotAccepting(said),
+        CallErrorKind::Mismatch => StoreFailure::ReadBackDiffers,
+        CallErrorKind::Invalid
+        | CallErrorKind::NotFound
+        | CallErrorKind::NotEnoughReplicas
+        | CallErrorKind::Damaged
+        | CallErrorKind::Refused
+        | CallErrorKind::Unavailable
+        | CallErrorKind::Internal => StoreFailure::Unreachable(said),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use archive_rpc::Limits;
+    use archive_rpc::RpcLimits;
     use archive_rpc::testing::TestAuthority;
 
     use super::*;
 
     fn dialer() -> Dialer {
         let credentials = TestAuthority::new().credentials(&["repository/kb"]);
-        Dialer::new(credentials, Limits::default())
+        Dialer::new(credentials, RpcLimits::default())
     }
 
     /// Fails if a call to a node of one replica goes to the node of the same name in another, because that was dialled
@@ -316,14 +323,22 @@ mod tests {
         let one = ReplicaId::new("one").unwrap();
         let two = ReplicaId::new("two").unwrap();
         let node = NodeId::new("n-1").unwrap();
-        let replicas =
-            Replicas::new(&[], dialer(), StandingView::default(), Clock::system()).unwrap();
-        replicas.dialer.node(&one, &node, "127.0.0.1:1").unwrap();
+        let replicas = Replicas::new(
+            &[],
+            dialer(),
+            StandingView::default(),
+            Clock::system_clock(),
+        )
+        .unwrap();
+        replicas
+            .dialer
+            .dial_node(&one, &node, "127.0.0.1:1")
+            .unwrap();
         assert!(replicas.node_client(&one, &node).await.is_ok());
         let error = replicas.node_client(&two, &node).await.unwrap_err();
-        assert_eq!(error.kind, Kind::Unavailable, "{error}");
-        let broken = Kind::Unavailable.error("broken");
-        drop(replicas.failed(&two, &node, broken));
+        assert_eq!(error.kind, CallErrorKind::Unavailable, "{error}");
+        let broken = CallErrorKind::Unavailable.to_error("broken");
+        drop(replicas.call_failed(&two, &node, broken));
         assert!(replicas.node_client(&one, &node).await.is_ok());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive_ledger::standing::StandingSnapshot;
 use archive_model::{FileCopy, FileName, NodeId, ReplicaId};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
@@ -33,7 +33,7 @@ impl Replicas {
         let answer = client.files(wire::FilesRequest::default()).await;
         answer
             .map(|answer| self.listed(replica, answer.into_inner()))
-            .map_err(|error| self.failed(replica, node, error))
+            .map_err(|error| self.call_failed(replica, node, error))
     }
 
     /// Lists all copies that the replica has after a name, sorted by name, as its nodes know them.
@@ -62,7 +62,7 @@ impl Replicas {
     }
 
     /// Lists the files of the replica, sorted by name, according to its disks.
-    pub async fn copies(&self, replica: &ReplicaId) -> Result<ListedCopies, CallError> {
+    pub async fn list_copies(&self, replica: &ReplicaId) -> Result<ListedCopies, CallError> {
         self.list(replica, None, true).await
     }
 
@@ -74,12 +74,12 @@ impl Replicas {
         ListedCopies {
             replica: replica.clone(),
             messages,
-            now: self.standing.now(),
+            now: self.standing.current_snapshot(),
         }
     }
 
     /// Lists the copies of one node with findings.
-    pub async fn findings(
+    pub async fn list_findings(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -92,7 +92,7 @@ impl Replicas {
         let answer = client.files(request).await;
         answer
             .map(|answer| self.listed(replica, answer.into_inner()))
-            .map_err(|error| self.failed(replica, node, error))
+            .map_err(|error| self.call_failed(replica, node, error))
     }
 }
 
@@ -100,7 +100,7 @@ impl ListedCopies {
     /// Returns the next page, in the order of the names. A listing that ends without its last page was cut off, which
     /// is an error.
     pub async fn next(&mut self) -> Result<AnswerPage<FileCopy>, CallError> {
-        let cut = || Kind::Unavailable.error("the listing ended before its end");
+        let cut = || CallErrorKind::Unavailable.to_error("the listing ended before its end");
         let message = self.messages.message().await?.ok_or_else(cut)?;
         let now = &self.now;
         let replica = &self.replica;

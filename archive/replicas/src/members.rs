@@ -50,7 +50,7 @@ impl Members {
     }
 
     /// Returns the nodes of other replicas, which a monitor must not choose for a file.
-    pub(super) fn foreign<'a>(
+    pub(super) fn foreign_nodes<'a>(
         &'a self,
         now: &'a StandingSnapshot,
         replica: &'a ReplicaId,
@@ -131,7 +131,7 @@ mod tests {
         NodeState {
             alive: true,
             volumes: volumes.iter().map(volume).collect(),
-            ..NodeState::unheard(name.parse().unwrap())
+            ..NodeState::unheard_node(name.parse().unwrap())
         }
     }
 
@@ -156,7 +156,10 @@ mod tests {
         assert!(!nodes[0].alive && problem.contains("replica one has a node n-1"));
         assert!(nodes[1].alive && nodes[1].problem.is_none());
         let two = id("two");
-        let foreign: Vec<_> = members.foreign(&now, &two).map(NodeId::as_str).collect();
+        let foreign: Vec<_> = members
+            .foreign_nodes(&now, &two)
+            .map(NodeId::as_str)
+            .collect();
         assert_eq!(foreign, ["n-1"]);
 
         let mut both = self::members(&[("one", "n-1"), ("two", "n-1")]);
@@ -164,7 +167,7 @@ mod tests {
         both.mark_namesakes(&now, &id("two"), &mut nodes);
         let problem = nodes[0].problem.as_deref().unwrap_or_default();
         assert!(nodes[0].alive && problem.contains("--replica"));
-        assert_eq!(both.foreign(&now, &two).count(), 0);
+        assert_eq!(both.foreign_nodes(&now, &two).count(), 0);
     }
 
     /// Fails if two disks with one id are not reported, or the tables of checksum replicas are taken for disks.

@@ -4,7 +4,7 @@
 //! All functions fail with a [`CallError`] if the node cannot be reached, or has ended the repair.
 
 use archive_model::{FileCopy, MendOrder, NodeKey};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use bytes::Bytes;
 use proto_archive::wire::mend_request::{Close, Step};
 use proto_archive::{convert as fields, wire};
@@ -40,7 +40,7 @@ pub enum MendAnswer {
 impl Replicas {
     /// Begins to mend a copy of the node. The future beside it carries the call: it must be polled until it ends, or
     /// dropped, which ends the call and leaves the copy as it was.
-    pub async fn mend(
+    pub async fn begin_mend(
         &self,
         at: &NodeKey,
         order: &MendOrder,
@@ -56,7 +56,7 @@ impl Replicas {
                 let mut stream = client
                     .mend(ReceiverStream::new(requests))
                     .await
-                    .map_err(|error| self.failed(&replica, &node, error))?
+                    .map_err(|error| self.call_failed(&replica, &node, error))?
                     .into_inner();
                 while let Some(message) = stream.message().await? {
                     let mended = match &message.entry {
@@ -70,7 +70,8 @@ impl Replicas {
                         return Ok(());
                     }
                 }
-                Err(Kind::Unavailable.error("the node ended the repair without a result"))
+                Err(CallErrorKind::Unavailable
+                    .to_error("the node ended the repair without a result"))
             };
             let ended: Result<(), CallError> = ended.await;
             if let Err(error) = ended {
@@ -90,7 +91,12 @@ impl Replicas {
 
 impl MendCall {
     /// Sends the next part.
-    pub async fn segment(&self, offset: u64, length: u64, encoded: Bytes) -> Result<(), CallError> {
+    pub async fn send_segment(
+        &self,
+        offset: u64,
+        length: u64,
+        encoded: Bytes,
+    ) -> Result<(), CallError> {
         let segment = wire::Segment {
             offset,
             length,
@@ -100,7 +106,7 @@ impl MendCall {
     }
 
     /// Ends the groups: only this lets the node change anything.
-    pub async fn close(&mut self) -> Result<(), CallError> {
+    pub async fn close_mend(&mut self) -> Result<(), CallError> {
         self.step(Step::Close(Close {})).await?;
         self.steps = None;
         Ok(())
@@ -108,12 +114,13 @@ impl MendCall {
 
     /// Returns the next message of the node.
     pub async fn next(&mut self) -> Result<MendAnswer, CallError> {
-        let ended = || Kind::Unavailable.error("the node ended the repair without a result");
+        let ended =
+            || CallErrorKind::Unavailable.to_error("the node ended the repair without a result");
         self.answers.recv().await.ok_or_else(ended)?
     }
 
     async fn step(&self, step: Step) -> Result<(), CallError> {
-        let closed = || Kind::Internal.error("the repair was closed already");
+        let closed = || CallErrorKind::Internal.to_error("the repair was closed already");
         send(self.steps.as_ref().ok_or_else(closed)?, step).await
     }
 }
@@ -123,5 +130,5 @@ async fn send(steps: &mpsc::Sender<wire::MendRequest>, step: Step) -> Result<(),
     steps
         .send(message)
         .await
-        .map_err(|_closed| Kind::Unavailable.error("the node ended the repair"))
+        .map_err(|_closed| CallErrorKind::Unavailable.to_error("the node ended the repair"))
 }

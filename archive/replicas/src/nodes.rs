@@ -10,57 +10,61 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_model::{NodeId, NodeScrub, NodeState, ReplicaId, ScrubOrder, VolumeKey};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use proto_archive::{convert as fields, wire};
 
 use super::Replicas;
 use super::people::mark_retired;
-use super::view::{MonitorAnswer, Question, Silence};
+use super::view::{LastMonitorAnswer, Question, Silence};
 
 /// The time in which a monitor must report the states of its nodes: it knows them without asking.
 const STATE: Duration = Duration::from_secs(5);
 
 impl Replicas {
     /// Returns the nodes of a replica, as its monitor sees them.
-    pub async fn state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
-        Ok(self.marked(replica, self.reported_nodes(replica).await?.to_vec()))
+    pub async fn nodes_state(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
+        Ok(self.mark_retired(replica, self.reported_nodes(replica).await?.to_vec()))
     }
 
     /// Asks the monitor of a replica for its nodes now, for a person who looks at the archive.
     pub async fn state_now(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
-        Ok(self.marked(replica, self.ask(replica).await?.to_vec()))
+        Ok(self.mark_retired(replica, self.ask_nodes(replica).await?.to_vec()))
     }
 
-    /// Returns the nodes of a replica as they report themselves, without the marks of [`Replicas::marked`].
+    /// Returns the nodes of a replica as they report themselves, without the marks of [`Replicas::mark_retired`].
     pub async fn reported_nodes(&self, replica: &ReplicaId) -> Result<Arc<[NodeState]>, CallError> {
-        if let Some(nodes) = self.fresh(replica) {
+        if let Some(nodes) = self.fresh_nodes(replica) {
             return Ok(nodes);
         }
-        self.ask(replica).await
+        self.ask_nodes(replica).await
     }
 
     /// Returns the nodes of the last answer of a monitor, if it is fresh.
-    pub(crate) fn fresh(&self, replica: &ReplicaId) -> Option<Arc<[NodeState]>> {
+    pub(crate) fn fresh_nodes(&self, replica: &ReplicaId) -> Option<Arc<[NodeState]>> {
         let now = self.clock.instant();
-        self.view.fresh(replica, now, &self.standing.now())
+        self.view
+            .fresh_nodes(replica, now, &self.standing.current_snapshot())
     }
 
     /// Asks the monitor of a replica for its nodes.
-    pub(crate) async fn ask(&self, replica: &ReplicaId) -> Result<Arc<[NodeState]>, CallError> {
-        let question = self.question(replica);
+    pub(crate) async fn ask_nodes(
+        &self,
+        replica: &ReplicaId,
+    ) -> Result<Arc<[NodeState]>, CallError> {
+        let question = self.monitor_question(replica);
         let answer = self.ask_monitor(replica).await;
-        self.keep(replica, question, answer)
+        self.keep_answer(replica, question, answer)
     }
 
     /// Returns a question that is asked now.
-    pub(crate) fn question(&self, replica: &ReplicaId) -> Question {
+    pub(crate) fn monitor_question(&self, replica: &ReplicaId) -> Question {
         let asked = self.clock.instant();
-        let standing = self.standing.now();
-        self.view.question(replica, asked, standing)
+        let standing = self.standing.current_snapshot();
+        self.view.next_question(replica, asked, standing)
     }
 
     /// Keeps the answer to a question for all readers, and returns it.
-    pub(crate) fn keep(
+    pub(crate) fn keep_answer(
         &self,
         replica: &ReplicaId,
         question: Question,
@@ -72,8 +76,9 @@ impl Replicas {
             Err(error) => Err(error.reason.clone()),
         };
         // A replica that is retired meanwhile is neither heard nor missed.
-        if !self.standing.now().is_retired(replica) {
-            self.view.keep(replica, question, kept, self.clock.now());
+        if !self.standing.current_snapshot().is_retired(replica) {
+            self.view
+                .keep_answer(replica, question, kept, self.clock.now());
         }
         answer
     }
@@ -90,9 +95,11 @@ impl Replicas {
             let volumes: Vec<_> = volumes.cloned().collect();
             (members.nodes.get(replica).cloned(), volumes)
         };
-        let unknown =
-            || Kind::Unavailable.error(format!("the nodes of replica {replica} are not read yet"));
-        let now = self.standing.now();
+        let unknown = || {
+            CallErrorKind::Unavailable
+                .to_error(format!("the nodes of replica {replica} are not read yet"))
+        };
+        let now = self.standing.current_snapshot();
         let volumes = known_volumes(volumes.iter().filter(|key| !now.volumes.contains_key(*key)));
         let in_service = |node: &&NodeId| !now.is_retired_node(replica, node);
         let known = members.ok_or_else(unknown)?;
@@ -109,7 +116,7 @@ impl Replicas {
         // In the time of the machine: a test that skips minutes makes no monitor silent.
         let answer = tokio::time::timeout(STATE, monitor.replica_state(request)).await;
         let late = |_elapsed| {
-            Kind::TimedOut.error(format!(
+            CallErrorKind::TimedOut.to_error(format!(
                 "the monitor of replica {replica} did not answer within {STATE:?}; see that it is running"
             ))
         };
@@ -119,14 +126,14 @@ impl Replicas {
 
     /// Returns the last answer of a monitor about its nodes, as they report themselves; `None` before the first answer,
     /// and if the replica is out of service.
-    pub fn last_reported_nodes(&self, replica: &ReplicaId) -> Option<MonitorAnswer> {
-        self.view.last(replica)
+    pub fn last_reported_nodes(&self, replica: &ReplicaId) -> Option<LastMonitorAnswer> {
+        self.view.last_answer(replica)
     }
 
-    /// Returns the last answer with the marks of [`Replicas::marked`].
+    /// Returns the last answer with the marks of [`Replicas::mark_retired`].
     pub fn last_nodes(&self, replica: &ReplicaId) -> Option<Result<Vec<NodeState>, Silence>> {
         let heard = self.last_reported_nodes(replica)?;
-        Some(heard.map(|nodes| self.marked(replica, nodes.to_vec())))
+        Some(heard.map(|nodes| self.mark_retired(replica, nodes.to_vec())))
     }
 
     /// Returns the last answer without the nodes that are out of service, which may be switched off and are not missed.
@@ -145,8 +152,8 @@ impl Replicas {
 
     /// Marks the nodes and volumes that are out of service, and ids that two parts bear, in the states of nodes that
     /// were heard.
-    pub fn marked(&self, replica: &ReplicaId, mut nodes: Vec<NodeState>) -> Vec<NodeState> {
-        let now = self.standing.now();
+    pub fn mark_retired(&self, replica: &ReplicaId, mut nodes: Vec<NodeState>) -> Vec<NodeState> {
+        let now = self.standing.current_snapshot();
         for node in &mut nodes {
             mark_retired(&now, replica, node);
         }
@@ -158,7 +165,7 @@ impl Replicas {
     /// Returns the nodes that were heard, except those of another replica.
     pub fn own_nodes(&self, replica: &ReplicaId, heard: &[NodeState]) -> Vec<NodeId> {
         let members = self.lock_members();
-        let now = self.standing.now();
+        let now = self.standing.current_snapshot();
         let nodes = heard.iter().map(|state| &state.node);
         let own = nodes.filter(|node| !members.is_foreign(&now, replica, node));
         own.cloned().collect()
@@ -166,13 +173,13 @@ impl Replicas {
 
     /// Returns the nodes of a replica that are in service. A retired one may be switched off, and is not missed.
     pub async fn nodes_in_service(&self, replica: &ReplicaId) -> Result<Vec<NodeState>, CallError> {
-        let mut nodes = self.state(replica).await?;
+        let mut nodes = self.nodes_state(replica).await?;
         nodes.retain(|node| !node.is_retired());
         Ok(nodes)
     }
 
     /// Sends an order to the scrub of a node, and returns its state.
-    pub async fn scrub(
+    pub async fn order_scrub(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -180,7 +187,7 @@ impl Replicas {
     ) -> Result<NodeScrub, CallError> {
         let mut client = self.node_client(replica, node).await?;
         let answer = client.scrub(fields::scrub_request(order)).await;
-        let state = answer.map_err(|error| self.failed(replica, node, error))?;
+        let state = answer.map_err(|error| self.call_failed(replica, node, error))?;
         Ok(fields::node_scrub(replica.clone(), state.get_ref())?)
     }
 }

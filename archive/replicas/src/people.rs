@@ -12,7 +12,7 @@ use archive_model::{
     AtticItem, AtticPlace, Cause, DiskOrder, FileCopy, FileName, Gap, Mode, NodeId, NodeState,
     ReplicaId, Root, VolumeKey, VolumeState,
 };
-use archive_rpc::{CallError, ConnectError, InvalidMessage, Kind};
+use archive_rpc::{CallError, CallErrorKind, ConnectError, InvalidMessage};
 use parking_lot::MutexGuard;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::{convert as fields, wire};
@@ -41,7 +41,7 @@ struct ViewChange<'a> {
 
 impl Drop for ViewChange<'_> {
     fn drop(&mut self) {
-        self.view.changed(self.replica);
+        self.view.note_change(self.replica);
     }
 }
 
@@ -74,21 +74,23 @@ impl Replicas {
         C: Future<Output = Result<Response<T>, Status>>,
     {
         let mut unreachable = None;
-        if let Some(nodes) = self.fresh(replica)
+        if let Some(nodes) = self.fresh_nodes(replica)
             && let Some(endpoint) = self.live_endpoint(replica, node, &nodes)
         {
-            let client = self.dialer.node(replica, node, &endpoint)?;
+            let client = self.dialer.dial_node(replica, node, &endpoint)?;
             match call(client, request.clone()).await {
                 Ok(answer) => return Ok(answer.into_inner()),
                 Err(status) if ConnectError::within(&status).is_some() => {
-                    unreachable = Some((endpoint, self.failed(replica, node, status)));
+                    unreachable = Some((endpoint, self.call_failed(replica, node, status)));
                 }
                 Err(status) => return Err(self.call_error(replica, node, status)),
             }
         }
-        let nodes = self.ask(replica).await?;
-        let silent =
-            || Kind::Unavailable.error(format!("node {node} of replica {replica} is silent"));
+        let nodes = self.ask_nodes(replica).await?;
+        let silent = || {
+            CallErrorKind::Unavailable
+                .to_error(format!("node {node} of replica {replica} is silent"))
+        };
         let endpoint = self.live_endpoint(replica, node, &nodes);
         let endpoint = endpoint.ok_or_else(silent)?;
         if let Some((tried, error)) = unreachable
@@ -96,7 +98,7 @@ impl Replicas {
         {
             return Err(error);
         }
-        let client = self.dialer.node(replica, node, &endpoint)?;
+        let client = self.dialer.dial_node(replica, node, &endpoint)?;
         let answer = call(client, request).await;
         let answer = answer.map_err(|status| self.call_error(replica, node, status))?;
         Ok(answer.into_inner())
@@ -106,7 +108,7 @@ impl Replicas {
     /// broke is.
     fn call_error(&self, replica: &ReplicaId, node: &NodeId, status: Status) -> CallError {
         if status.source().is_some() {
-            self.failed(replica, node, status)
+            self.call_failed(replica, node, status)
         } else {
             status.into()
         }
@@ -119,7 +121,7 @@ impl Replicas {
         node: &NodeId,
         heard: &[NodeState],
     ) -> Option<String> {
-        let nodes = self.marked(replica, heard.to_vec());
+        let nodes = self.mark_retired(replica, heard.to_vec());
         let found = nodes.into_iter().find(|one| one.node == *node && one.alive);
         found
             .map(|node| node.endpoint)
@@ -182,7 +184,7 @@ impl Replicas {
     }
 
     /// Destroys an item of an attic; returns its size in bytes.
-    pub async fn purge(
+    pub async fn purge_item(
         &self,
         place: &AtticPlace,
         checksum: Option<&Root>,
@@ -201,7 +203,7 @@ impl Replicas {
 
     /// Returns the item at a place of an attic, or `None` if there is no such item.
     pub async fn attic_item(&self, place: &AtticPlace) -> Result<Option<AtticItem>, CallError> {
-        let mut attic = self.attic(&place.replica, &place.node, None).await?;
+        let mut attic = self.list_attic(&place.replica, &place.node, None).await?;
         while let Some(page) = attic.next().await? {
             let mut items = page.items.into_iter().filter_map(Result::ok);
             if let Some(item) = items.find(|item| item.place == *place) {
@@ -209,14 +211,14 @@ impl Replicas {
             }
             let is_there = |gap: &&Gap| gap.volume_id() == Some(&place.volume);
             if let Some(gap) = page.end.iter().flatten().find(is_there) {
-                return Err(Kind::Unavailable.error(gap.to_string()));
+                return Err(CallErrorKind::Unavailable.to_error(gap.to_string()));
             }
         }
         Ok(None)
     }
 
     /// Gives the file on a volume its admission.
-    pub async fn adopt(
+    pub async fn adopt_file(
         &self,
         volume: &VolumeKey,
         name: &FileName,
@@ -235,7 +237,7 @@ impl Replicas {
     }
 
     /// Lists the attics of a node, or the items of one file if a name is given.
-    pub async fn attic(
+    pub async fn list_attic(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -256,9 +258,8 @@ impl Replicas {
     /// Tells a node that a volume is out of service.
     pub async fn tell_retired(&self, volume: &VolumeKey) -> Result<(), CallError> {
         if self.reinstating().as_ref() == Some(volume) {
-            return Err(
-                Kind::Busy.error(format!("{volume} is being reinstated now; try again later"))
-            );
+            return Err(CallErrorKind::Busy
+                .to_error(format!("{volume} is being reinstated now; try again later")));
         }
         let order = DiskOrder::Retire(volume.volume.clone());
         self.order_disk(&volume.replica, &volume.node, order)
@@ -330,7 +331,7 @@ impl ListedAttic {
 }
 
 /// Lists the volumes that have copies, as far as is recorded, and that their nodes do not report.
-pub fn unreported(replica: &ReplicaId, heard: &[NodeState]) -> Vec<VolumeKey> {
+pub fn unreported_volumes(replica: &ReplicaId, heard: &[NodeState]) -> Vec<VolumeKey> {
     let keys = heard.iter().flat_map(|node| {
         let unreported = node.volumes.iter().filter(|one| one.unreported);
         keys(replica, &node.node, unreported)

@@ -6,7 +6,7 @@
 //! # Errors
 //! All functions fail with a [`CallError`] if the node cannot be reached.
 
-use archive_ledger::restore::combine::Removal;
+use archive_ledger::restore::combine::RemovedCopy;
 use archive_model::{AtticItem, AtticKind, NodeId, ReplicaId};
 use archive_rpc::{CallError, InvalidMessage};
 
@@ -17,16 +17,16 @@ use super::{AnswerPage, ListedAttic, Replicas};
 pub struct Removals(ListedAttic);
 
 /// A removal, or the error of an item that may be one.
-type FoundRemoval = Result<Removal, String>;
+type FoundRemoval = Result<RemovedCopy, String>;
 
 impl Replicas {
     /// Asks a node for the copies that people had removed from it.
-    pub async fn removals(
+    pub async fn list_removals(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
     ) -> Result<Removals, CallError> {
-        Ok(Removals(self.attic(replica, node, None).await?))
+        Ok(Removals(self.list_attic(replica, node, None).await?))
     }
 }
 
@@ -57,9 +57,9 @@ fn read(item: Result<AtticItem, InvalidMessage>) -> Option<FoundRemoval> {
         return None;
     }
     let approval = item.approval?;
-    let missing = || InvalidMessage::missing("at").to_string();
+    let missing = || InvalidMessage::missing_field("at").to_string();
     let at = item.at.ok_or_else(missing);
-    Some(at.map(|at| Removal {
+    Some(at.map(|at| RemovedCopy {
         replica: item.place.replica,
         node: item.place.node,
         volume: item.place.volume,

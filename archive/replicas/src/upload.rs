@@ -4,7 +4,7 @@
 //! All functions fail with a [`CallError`] if the node cannot be reached or refuses the upload.
 
 use archive_model::{FileCopy, FileName, NodeId, Root, UploadId};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use bytes::Bytes;
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::upload_request::{Close, Forget, Open, Start, Step};
@@ -39,12 +39,12 @@ pub struct Offer {
     pub offset: u64,
     /// The root of these bytes.
     pub root: Root,
-    upload: Upload,
+    upload: ReplicaUpload,
 }
 
 impl Offer {
     /// Continues after the first `offset` bytes; the node forgets those beyond.
-    pub async fn start(self, offset: u64) -> Result<Upload, CallError> {
+    pub async fn start_upload(self, offset: u64) -> Result<ReplicaUpload, CallError> {
         send(&self.upload.steps, Step::Start(Start { offset })).await?;
         Ok(self.upload)
     }
@@ -52,7 +52,7 @@ impl Offer {
 
 /// An upload into one node.
 #[derive(Debug)]
-pub struct Upload {
+pub struct ReplicaUpload {
     steps: mpsc::Sender<wire::UploadRequest>,
     answers: Streaming<wire::UploadResponse>,
 }
@@ -60,7 +60,7 @@ pub struct Upload {
 impl ChosenNode {
     /// Opens the upload, for a sender that can continue at each of `points`; without any, the bytes of an earlier
     /// stream are forgotten.
-    pub async fn open(
+    pub async fn open_offer(
         &self,
         upload: &UploadId,
         name: &FileName,
@@ -84,16 +84,16 @@ impl ChosenNode {
             Answer::Stored(entry) => Ok(UploadOpening::Stored(fields::file_copy(&entry)?)),
             Answer::Ready(ready) => Ok(UploadOpening::Ready(Offer {
                 offset: ready.offset,
-                root: fields::root("root", &ready.root)?,
-                upload: Upload { steps, answers },
+                root: fields::read_root("root", &ready.root)?,
+                upload: ReplicaUpload { steps, answers },
             })),
         }
     }
 }
 
-impl Upload {
+impl ReplicaUpload {
     /// Sends bytes, as fast as the node accepts them.
-    pub async fn data(&mut self, bytes: Bytes) -> Result<(), CallError> {
+    pub async fn send_bytes(&mut self, bytes: Bytes) -> Result<(), CallError> {
         match send(&self.steps, Step::Data(bytes)).await {
             Ok(()) => Ok(()),
             // The stream broke; the answer of the node has the reason.
@@ -102,16 +102,18 @@ impl Upload {
     }
 
     /// Tells the node that the upload will not be continued, and waits until the node has forgotten it.
-    pub async fn forget(mut self) -> Result<(), CallError> {
+    pub async fn forget_upload(mut self) -> Result<(), CallError> {
         send(&self.steps, Step::Forget(Forget {})).await?;
         match self.answers.message().await? {
             None => Ok(()),
-            Some(_) => Err(Kind::Internal.error("the node answered `forget` with a message")),
+            Some(_) => {
+                Err(CallErrorKind::Internal.to_error("the node answered `forget` with a message"))
+            }
         }
     }
 
     /// Sends the admission and waits until the node has committed.
-    pub async fn close(mut self, admission: &str) -> Result<FileCopy, CallError> {
+    pub async fn close_upload(mut self, admission: &str) -> Result<FileCopy, CallError> {
         let close = Close {
             admission: admission.to_owned(),
         };
@@ -120,7 +122,9 @@ impl Upload {
         }
         match next(&mut self.answers).await? {
             Answer::Stored(entry) => Ok(fields::file_copy(&entry)?),
-            Answer::Ready(_) => Err(Kind::Internal.error("the node said `ready` to `close`")),
+            Answer::Ready(_) => {
+                Err(CallErrorKind::Internal.to_error("the node said `ready` to `close`"))
+            }
         }
     }
 
@@ -135,11 +139,12 @@ async fn send(steps: &mpsc::Sender<wire::UploadRequest>, step: Step) -> Result<(
     steps
         .send(message)
         .await
-        .map_err(|_closed| Kind::Unavailable.error("the node ended the upload"))
+        .map_err(|_closed| CallErrorKind::Unavailable.to_error("the node ended the upload"))
 }
 
 async fn next(answers: &mut Streaming<wire::UploadResponse>) -> Result<Answer, CallError> {
-    let ended = || Kind::Unavailable.error("the node ended the upload without an answer");
+    let ended =
+        || CallErrorKind::Unavailable.to_error("the node ended the upload without an answer");
     answers
         .message()
         .await?

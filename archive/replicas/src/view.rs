@@ -18,7 +18,7 @@ use parking_lot::{Mutex, MutexGuard};
 const FRESH: Duration = Duration::from_secs(2);
 
 /// The last answer of a monitor: its nodes as they report themselves, or that it is silent.
-pub type MonitorAnswer = Result<Arc<[NodeState]>, Silence>;
+pub type LastMonitorAnswer = Result<Arc<[NodeState]>, Silence>;
 
 /// A monitor that does not answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +46,14 @@ pub(crate) struct NodeView(Mutex<BTreeMap<ReplicaId, ReplicaView>>);
 struct ReplicaView {
     /// The number of events so far that may have changed the nodes.
     changes: u64,
-    last: Option<(Question, MonitorAnswer)>,
+    last: Option<(Question, LastMonitorAnswer)>,
     /// The nodes that were silent when their monitor last answered.
     silent: BTreeSet<NodeId>,
 }
 
 impl NodeView {
     /// Returns the question that is asked at `asked`.
-    pub(crate) fn question(
+    pub(crate) fn next_question(
         &self,
         replica: &ReplicaId,
         asked: Instant,
@@ -67,7 +67,7 @@ impl NodeView {
     }
 
     /// Keeps the answer to a question, or the reason why it failed, unless the answer to a later question is there.
-    pub(crate) fn keep(
+    pub(crate) fn keep_answer(
         &self,
         replica: &ReplicaId,
         question: Question,
@@ -93,14 +93,14 @@ impl NodeView {
     }
 
     /// Returns the last answer of a monitor, however old it is.
-    pub(crate) fn last(&self, replica: &ReplicaId) -> Option<MonitorAnswer> {
+    pub(crate) fn last_answer(&self, replica: &ReplicaId) -> Option<LastMonitorAnswer> {
         let views = self.lock();
         let (_, answer) = views.get(replica)?.last.as_ref()?;
         Some(answer.clone())
     }
 
     /// Returns the nodes of the last answer if it stands for a question that is asked at `now`.
-    pub(crate) fn fresh(
+    pub(crate) fn fresh_nodes(
         &self,
         replica: &ReplicaId,
         now: Instant,
@@ -118,12 +118,12 @@ impl NodeView {
 
     /// Notes an event that may have changed the nodes: the last answer, and one that is awaited, stand for no question
     /// from now on.
-    pub(crate) fn changed(&self, replica: &ReplicaId) {
+    pub(crate) fn note_change(&self, replica: &ReplicaId) {
         self.lock().entry(replica.clone()).or_default().changes += 1;
     }
 
     /// Removes the last answer of a monitor.
-    pub(crate) fn remove(&self, replica: &ReplicaId) {
+    pub(crate) fn remove_replica(&self, replica: &ReplicaId) {
         if let Some(view) = self.lock().get_mut(replica) {
             view.last = None;
         }
@@ -148,7 +148,7 @@ mod tests {
     fn nodes(endpoint: &str) -> Arc<[NodeState]> {
         let node = NodeState {
             endpoint: endpoint.to_owned(),
-            ..NodeState::unheard("n".parse().unwrap())
+            ..NodeState::unheard_node("n".parse().unwrap())
         };
         Arc::from([node])
     }
@@ -161,19 +161,23 @@ mod tests {
         let replica = ReplicaId::new("one").unwrap();
         let begin = Instant::now();
         let standing = Arc::new(StandingSnapshot::default());
-        let ask = |after: Duration| view.question(&replica, begin + after, Arc::clone(&standing));
+        let ask =
+            |after: Duration| view.next_question(&replica, begin + after, Arc::clone(&standing));
         let keep = |question: Question, answer: Result<_, &str>| {
             let answer = answer.map_err(str::to_owned);
-            view.keep(&replica, question, answer, Timestamp::UNIX_EPOCH);
+            view.keep_answer(&replica, question, answer, Timestamp::UNIX_EPOCH);
         };
-        let is_fresh = |after: Duration| view.fresh(&replica, begin + after, &standing).is_some();
+        let is_fresh = |after: Duration| {
+            view.fresh_nodes(&replica, begin + after, &standing)
+                .is_some()
+        };
         keep(ask(Duration::ZERO), Ok(nodes("a")));
         assert!(is_fresh(FRESH) && !is_fresh(FRESH + Duration::from_millis(1)));
         let decided = Arc::new(StandingSnapshot::default());
-        assert!(view.fresh(&replica, begin, &decided).is_none());
+        assert!(view.fresh_nodes(&replica, begin, &decided).is_none());
 
         let before = ask(Duration::from_secs(1));
-        view.changed(&replica);
+        view.note_change(&replica);
         assert!(!is_fresh(Duration::ZERO));
         keep(before, Ok(nodes("a")));
         assert!(!is_fresh(FRESH), "the question was asked before the change");
@@ -181,7 +185,7 @@ mod tests {
         assert!(is_fresh(FRESH));
 
         keep(ask(Duration::ZERO), Ok(nodes("a")));
-        let last = view.last(&replica).unwrap();
+        let last = view.last_answer(&replica).unwrap();
         assert_eq!(last, Ok(nodes("b")), "a later question has its answer");
         keep(ask(FRESH), Err("refused"));
         assert!(!is_fresh(FRESH));

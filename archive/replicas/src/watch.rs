@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Worker, WorkerStep, WorkerStepError};
 use archive_model::{NodeState, ReplicaId};
 use archive_rpc::CallError;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -67,12 +67,12 @@ impl NodeWatch {
 
     /// Asks each monitor whose last question is over. A retired one is not asked any more, and its answer is removed.
     fn ask_all(&mut self) {
-        let now = self.replicas.now();
+        let now = self.replicas.standing_now();
         for replica in &self.ids {
             if now.is_retired(replica) {
-                self.replicas.view.remove(replica);
+                self.replicas.view.remove_replica(replica);
             } else if self.asked.insert(replica.clone()) {
-                let question = self.replicas.question(replica);
+                let question = self.replicas.monitor_question(replica);
                 let answer = (self.ask)(replica.clone());
                 let replica = replica.clone();
                 let asking = answer.map(|answer| (replica, question, answer));
@@ -85,20 +85,20 @@ impl NodeWatch {
 impl Worker for NodeWatch {
     const NAME: &'static str = "node-watch";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let begin = self.clock.instant();
         self.ask_all();
         loop {
-            let took = self.clock.since(begin);
+            let took = self.clock.elapsed_since(begin);
             let rest = PAUSE.saturating_sub(took);
-            let answered = self.clock.timeout(rest, self.asking.next());
+            let answered = self.clock.run_with_timeout(rest, self.asking.next());
             let Ok(Some((replica, question, answer))) = answered.await else {
-                let took = self.clock.since(begin);
-                return Ok(Step::Idle(PAUSE.saturating_sub(took)));
+                let took = self.clock.elapsed_since(begin);
+                return Ok(WorkerStep::Idle(PAUSE.saturating_sub(took)));
             };
             self.asked.remove(&replica);
             // The readers learn from the view that a monitor is silent.
-            drop(self.replicas.keep(&replica, question, answer));
+            drop(self.replicas.keep_answer(&replica, question, answer));
         }
     }
 }
@@ -108,7 +108,7 @@ mod tests {
     use archive_daemon::clock::ManualClock;
     use archive_ledger::standing::StandingView;
     use archive_rpc::testing::TestAuthority;
-    use archive_rpc::{Kind, Limits};
+    use archive_rpc::{CallErrorKind, RpcLimits};
     use jiff::Timestamp;
     use parking_lot::Mutex;
 
@@ -121,7 +121,7 @@ mod tests {
 
     fn replicas(hand: &ManualClock) -> Arc<Replicas> {
         let credentials = TestAuthority::new().credentials(&["repository/kb"]);
-        let dialer = Dialer::new(credentials, Limits::default());
+        let dialer = Dialer::new(credentials, RpcLimits::default());
         Arc::new(Replicas::new(&[], dialer, StandingView::default(), hand.clock()).unwrap())
     }
 
@@ -132,7 +132,7 @@ mod tests {
     fn node() -> NodeState {
         NodeState {
             alive: true,
-            ..NodeState::unheard("n".parse().unwrap())
+            ..NodeState::unheard_node("n".parse().unwrap())
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let mut watch = NodeWatch::asking(Box::new(ask), Arc::clone(&replicas), ids);
         for _ in 0..2 {
             let (step, ()) = tokio::join!(watch.step(), hand.advance_sleepers(1, PAUSE));
-            assert_eq!(step.unwrap(), Step::Idle(Duration::ZERO));
+            assert_eq!(step.unwrap(), WorkerStep::Idle(Duration::ZERO));
         }
         assert_eq!(*asked.lock(), ["one", "two", "two"]);
         assert!(replicas.last_reported_nodes(&id("one")).is_none());
@@ -172,7 +172,7 @@ mod tests {
             let answer = if answers.lock().pop().unwrap() {
                 Ok(vec![node()])
             } else {
-                Err(Kind::Unavailable.error("refused"))
+                Err(CallErrorKind::Unavailable.to_error("refused"))
             };
             std::future::ready(answer).boxed()
         };
@@ -181,7 +181,7 @@ mod tests {
         let mut watch = NodeWatch::asking(Box::new(ask), Arc::clone(&replicas), ids);
         let mut seen = Vec::new();
         for _ in 0..4 {
-            assert_eq!(watch.step().await.unwrap(), Step::Idle(PAUSE));
+            assert_eq!(watch.step().await.unwrap(), WorkerStep::Idle(PAUSE));
             let heard = replicas.last_reported_nodes(&id("one")).unwrap();
             seen.push(heard.map(|nodes| nodes.to_vec()));
             hand.advance(PAUSE);

@@ -141,7 +141,7 @@ impl TroubleTally {
 fn held(brakes: &[(ReplicaId, Hold)]) -> BTreeMap<String, Problem> {
     let held = brakes.iter().map(|(replica, hold)| {
         let text = format!("automatic repairs of replica {replica} are stopped: {hold}");
-        (format!("{HELD}/{replica}"), Problem::now(text))
+        (format!("{HELD}/{replica}"), Problem::begun_now(text))
     });
     held.collect()
 }

@@ -46,32 +46,37 @@ impl Archive {
 
     /// Returns the replicas that are not retired.
     pub(crate) fn in_service(&self) -> Vec<ReplicaSettings> {
-        let now = self.standing.now();
+        let now = self.standing.current_snapshot();
         let specs = self.specs.iter().filter(|spec| !now.is_retired(&spec.id));
         specs.cloned().collect()
     }
 
     /// Reads the current row of a file.
-    pub(crate) async fn row(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
+    pub(crate) async fn admin_row(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
         let admin = self.admin.clone();
         let name = name.clone();
         with_tables(move || admin.file(&name)).await
     }
 
     /// Adds a line to the audit trail.
-    pub(crate) async fn note(
+    pub(crate) async fn note_line(
         &self,
         who: String,
         file: Option<FileName>,
         what: String,
     ) -> Result<(), CallError> {
         let admin = self.admin.clone();
-        let line = self.line(who, file, what);
-        with_tables(move || admin.note(line)).await
+        let line = self.audit_line(who, file, what);
+        with_tables(move || admin.note_line(line)).await
     }
 
     /// Returns a line for the audit trail, to be written together with its change.
-    pub(crate) fn line(&self, who: String, file: Option<FileName>, what: String) -> AuditLine {
+    pub(crate) fn audit_line(
+        &self,
+        who: String,
+        file: Option<FileName>,
+        what: String,
+    ) -> AuditLine {
         AuditLine {
             at: self.now(),
             who,
@@ -98,7 +103,7 @@ impl Archive {
                 replica: &replica,
                 who: &who,
             };
-            anomalies.look(filing, &look)
+            anomalies.file_look(filing, &look)
         })
         .await
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use archive_daemon::notify::incident::Problem;
-use archive_daemon::{Notifier, Step, Worker, WorkerError};
+use archive_daemon::{Notifier, Worker, WorkerStep, WorkerStepError};
 use archive_model::{NodeState, ReplicaId};
 use archive_replicas::Silence;
 use jiff::Timestamp;
@@ -66,7 +66,9 @@ fn known(
         let key = format!("{scope}/node/{}", node.node);
         if let Some(problem) = &node.problem {
             let text = format!("node {name} of replica {replica}: {problem}");
-            known.wrong.insert(format!("{key}/id"), Problem::now(text));
+            known
+                .wrong
+                .insert(format!("{key}/id"), Problem::begun_now(text));
         }
         if !node.alive {
             let last = match node.seen {
@@ -76,7 +78,7 @@ fn known(
             let text = format!("node {name} of replica {replica} is silent: {last}");
             known.unclear.insert(format!("{key}/volume"));
             known.unclear.insert(format!("{key}/scrub"));
-            known.wrong.insert(key, Problem::now(text));
+            known.wrong.insert(key, Problem::begun_now(text));
             continue;
         }
         if let Some(until) = node.verify_by.filter(|until| *until < now) {
@@ -86,16 +88,16 @@ fn known(
             );
             known
                 .wrong
-                .insert(format!("{key}/scrub"), Problem::now(text));
+                .insert(format!("{key}/scrub"), Problem::begun_now(text));
         }
         let offline = node.volumes.iter();
-        let offline = offline.filter_map(|volume| Some((volume.name(), volume.offline()?)));
+        let offline = offline.filter_map(|volume| Some((volume.name(), volume.offline_reason()?)));
         for (volume, why) in offline {
             let text =
                 format!("volume {volume} of node {name}, replica {replica}, is offline: {why}");
             known
                 .wrong
-                .insert(format!("{key}/volume/{volume}"), Problem::now(text));
+                .insert(format!("{key}/volume/{volume}"), Problem::begun_now(text));
         }
     }
     known
@@ -113,7 +115,13 @@ impl Attention {
     }
 
     fn look(&self, replica: &ReplicaId) -> ReplicaIncidents {
-        if self.own.archive.standing.now().is_retired(replica) {
+        if self
+            .own
+            .archive
+            .standing
+            .current_snapshot()
+            .is_retired(replica)
+        {
             // A retired replica has no incidents.
             return ReplicaIncidents::default();
         }
@@ -125,17 +133,18 @@ impl Attention {
 impl Worker for Attention {
     const NAME: &'static str = "attention";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let mut pause = PAUSE;
         for spec in self.own.archive.specs.iter() {
             let known = self.look(&spec.id);
             let scope = scope(&spec.id);
-            self.notifier.declare(&scope, &known.wrong, &known.unclear);
+            self.notifier
+                .declare_incidents(&scope, &known.wrong, &known.unclear);
             if known.unclear.contains(&scope) {
                 pause = SOON;
             }
         }
-        Ok(Step::Idle(pause))
+        Ok(WorkerStep::Idle(pause))
     }
 }
 
@@ -154,7 +163,7 @@ mod tests {
         NodeState {
             alive: is_alive,
             volumes: offline.iter().map(volume).collect(),
-            ..NodeState::unheard(name.parse().unwrap())
+            ..NodeState::unheard_node(name.parse().unwrap())
         }
     }
 

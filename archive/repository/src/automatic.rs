@@ -17,12 +17,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::worker::rest_after;
-use archive_daemon::{Step, Worker, WorkerError};
+use archive_daemon::{Worker, WorkerStep, WorkerStepError};
 use archive_db::DbError;
-use archive_decisions::repair::policy::{Case, Decision, Surroundings, decide};
+use archive_decisions::repair::policy::{Case, RepairDecision, Surroundings, decide_repair};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{
-    AnomalyKind, Backoff, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId, later,
+    AnomalyKind, Backoff, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId, time_after,
 };
 use archive_rpc::CallError;
 use jiff::Timestamp;
@@ -89,7 +89,7 @@ impl Automatic {
             let of = replica.clone();
             let seen = nodes.clone();
             let now = self.own.archive.calls.clock.now();
-            with_tables(move || volumes.saw(&of, &seen, now)).await?;
+            with_tables(move || volumes.note_seen(&of, &seen, now)).await?;
             for node in nodes.into_iter().filter(|node| node.alive) {
                 let key = NodeKey {
                     replica: replica.clone(),
@@ -121,11 +121,11 @@ impl Automatic {
     /// Files the findings of a node's scrub. Files that seem missing or unexpected are looked at a second time.
     async fn file_findings(&self, replica: &ReplicaId, node: &NodeId) -> Result<(), CallError> {
         let calls = &self.own.archive.calls;
-        let opening = calls.replicas.findings(replica, node);
-        let mut pages = calls.answered(opening).await?;
+        let opening = calls.replicas.list_findings(replica, node);
+        let mut pages = calls.answered_call(opening).await?;
         let look_context = self.look_context(Finder::Scrub, false);
         loop {
-            let page = calls.answered(pages.next()).await?;
+            let page = calls.answered_call(pages.next()).await?;
             for found in page.items {
                 match found.condition {
                     CopyCondition::Present => {}
@@ -154,7 +154,7 @@ impl Automatic {
     /// for each of these could be missed, and a missed one would leave damage unrepaired. [`rest_after`] bounds the
     /// share of time.
     async fn hand_out(&mut self) -> Result<(), CallError> {
-        let kinds = self.own.archive.anomalies.kinds();
+        let kinds = self.own.archive.anomalies.count_kinds();
         if kinds.values().all(|count| *count == 0) {
             return Ok(());
         }
@@ -169,10 +169,12 @@ impl Automatic {
                 if row.filed.accepted.is_some() || !locked(&hands).is_free(row.filed.id, now) {
                     return Ok(None);
                 }
-                Ok(match own.decide(row, &volumes, now)? {
-                    Decision::RepairNow => Some(turn::RepairStep::Repair),
-                    Decision::ConfirmAt(at) if at <= now => Some(turn::RepairStep::Confirm),
-                    Decision::ConfirmAt(_) | Decision::Hold(_) | Decision::AskOfficer => {
+                Ok(match own.decide_repair(row, &volumes, now)? {
+                    RepairDecision::RepairNow => Some(turn::RepairStep::Repair),
+                    RepairDecision::ConfirmAt(at) if at <= now => Some(turn::RepairStep::Confirm),
+                    RepairDecision::ConfirmAt(_)
+                    | RepairDecision::Hold(_)
+                    | RepairDecision::AskOfficer => {
                         // The anomaly is not repaired here; but the coordinator may have copied the file again.
                         let is_absence = matches!(
                             row.filed.kind,
@@ -200,12 +202,12 @@ impl Automatic {
         let hands = Arc::clone(&self.hands);
         let volumes = Arc::clone(&self.volumes);
         let look_context = self.look_context(row.filed.found_by, true);
-        let stop = self.own.archive.tasks.stop();
+        let stop = self.own.archive.tasks.stop_token();
         self.own.archive.tasks.spawn_once("automatic-repair", async move {
             let work = async {
                 match what {
                     turn::RepairStep::Repair => own.repair_by_itself(&row).await,
-                    turn::RepairStep::Confirm => own.confirm(&row, &look_context, volumes).await,
+                    turn::RepairStep::Confirm => own.confirm_anomaly(&row, &look_context, volumes).await,
                 }
             };
             let done = tokio::select! {
@@ -231,16 +233,16 @@ impl Automatic {
 
 impl Preserver {
     /// Returns the decision of the policy for one anomaly at this time.
-    pub(crate) fn decide(
+    pub(crate) fn decide_repair(
         &self,
         row: &AnomalyRow,
         volumes: &Volumes,
         now: Timestamp,
-    ) -> Result<Decision, DbError> {
+    ) -> Result<RepairDecision, DbError> {
         let filed = &row.filed;
         let place = filed.node.as_ref().zip(filed.volume.as_ref());
-        let changed =
-            place.and_then(|(node, volume)| volumes.changed(&row.replica, node, volume.as_str()));
+        let changed = place
+            .and_then(|(node, volume)| volumes.note_changed(&row.replica, node, volume.as_str()));
         let case = Case {
             kind: filed.kind.clone(),
             found_by: filed.found_by.into(),
@@ -254,7 +256,7 @@ impl Preserver {
             found_today: self.archive.anomalies.found_today(&row.replica),
             volume_changed: changed,
         };
-        Ok(decide(&case, around, &self.policy, now))
+        Ok(decide_repair(&case, around, &self.policy, now))
     }
 
     /// Returns the number of files of a replica.
@@ -288,30 +290,30 @@ impl RepairsUnderWay {
         let rest = self.resting.entry(id);
         let (until, backoff) =
             rest.or_insert_with(|| (now, Backoff::new(FIRST_PAUSE, LONGEST_PAUSE)));
-        *until = later(now, backoff.next_pause());
+        *until = time_after(now, backoff.next_pause());
         // Anomalies that were closed in the meantime are not asked for again.
         self.resting
-            .retain(|_, (until, _)| now < later(*until, LONGEST_PAUSE));
+            .retain(|_, (until, _)| now < time_after(*until, LONGEST_PAUSE));
     }
 }
 
 impl Worker for Automatic {
     const NAME: &'static str = "automatic-repair";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let begin = self.own.archive.calls.clock.instant();
         Box::pin(self.watch()).await?;
         self.hand_out().await?;
         if let Some(counts) = self.own.archive.admin.counts() {
-            let standing = self.own.archive.standing.now();
+            let standing = self.own.archive.standing.current_snapshot();
             self.own.instruments.show_counts(&counts, &standing);
         }
         self.own
             .instruments
-            .show_anomalies(&self.own.archive.anomalies.kinds());
+            .show_anomalies(&self.own.archive.anomalies.count_kinds());
         // With very many anomalies a round takes long.
-        let took = self.own.archive.calls.clock.since(begin);
-        Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
+        let took = self.own.archive.calls.clock.elapsed_since(begin);
+        Ok(WorkerStep::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
 }
 

@@ -23,8 +23,8 @@ use archive_model::{
     NamePattern, ReplicaId, ReplicaKind, ReplicaReport, SilentPart, VolumeName,
 };
 use archive_replicas::LocatedCopies;
-use archive_rpc::answers::{Progress, UNREAD};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::answers::{UNREAD, WorkProgress};
+use archive_rpc::{CallError, CallErrorKind};
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
@@ -124,7 +124,7 @@ impl Preserver {
     ///
     /// # Errors
     /// The caller has gone away, or the admin data cannot be read.
-    pub(crate) async fn check(
+    pub(crate) async fn check_replica(
         &self,
         scope: &CheckScope,
         steps: &mpsc::Sender<CheckStep<AnomalyRow>>,
@@ -134,7 +134,7 @@ impl Preserver {
         if let Some(unknown) = scope.replica.as_ref().filter(|id| !known(id)) {
             let said =
                 format!("cannot check replica {unknown}: it is not in the settings, or retired");
-            return Err(Kind::NotFound.error(said));
+            return Err(CallErrorKind::NotFound.to_error(said));
         }
         let chosen = in_service
             .iter()
@@ -177,8 +177,12 @@ impl Preserver {
             self.step(steps, CheckStep::Report(report)).await?;
         }
         for name in &scope.selection.names {
-            if self.record(name).await?.is_none() && self.filed(name).await?.is_empty() {
-                return Err(Kind::NotFound.error(format!("{name} is not in the archive")));
+            if self.file_record(name).await?.is_none()
+                && self.filed_anomalies(name).await?.is_empty()
+            {
+                return Err(
+                    CallErrorKind::NotFound.to_error(format!("{name} is not in the archive"))
+                );
             }
         }
         Ok(())
@@ -193,11 +197,11 @@ impl Preserver {
         step: CheckStep<AnomalyRow>,
     ) -> Result<(), CallError> {
         let clock = &self.archive.calls.clock;
-        match clock.timeout(UNREAD, steps.send(step)).await {
-            Ok(sent) => sent.map_err(|_gone| Kind::Unavailable.error("the caller has gone away")),
-            Err(_late) => {
-                Err(Kind::TimedOut.error("the caller does not receive the steps of the check"))
-            }
+        match clock.run_with_timeout(UNREAD, steps.send(step)).await {
+            Ok(sent) => sent
+                .map_err(|_gone| CallErrorKind::Unavailable.to_error("the caller has gone away")),
+            Err(_late) => Err(CallErrorKind::TimedOut
+                .to_error("the caller does not receive the steps of the check")),
         }
     }
 }
@@ -311,12 +315,13 @@ impl Pass<'_> {
                 for row in own.archive.anomalies.rows_after(after.as_ref())? {
                     let row = row?;
                     let is_old = row.replica == replica && row.filed.seen < started;
-                    if is_old && selection.has(&row.file) && !outlet.send(row.file.clone()) {
+                    if is_old && selection.has(&row.file) && !outlet.send_message(row.file.clone())
+                    {
                         last = Some(row);
-                        return Ok(Progress::Paused);
+                        return Ok(WorkProgress::Paused);
                     }
                 }
-                Ok(Progress::Done)
+                Ok(WorkProgress::Done)
             })
             .await
         };
@@ -360,7 +365,7 @@ impl Pass<'_> {
         let clock = &self.own.archive.calls.clock;
         let mut work = Box::pin(work);
         loop {
-            match clock.timeout(PROGRESS, &mut work).await {
+            match clock.run_with_timeout(PROGRESS, &mut work).await {
                 Ok(done) => return done,
                 Err(_not_yet) => self.step(CheckStep::Progress(self.progress())).await?,
             }

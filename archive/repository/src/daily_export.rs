@@ -11,15 +11,15 @@ mod tests;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Notifier, Step, Tasks, Worker, WorkerError};
-use archive_db::{DbError, Table, Value};
+use archive_daemon::{Clock, Notifier, Tasks, Worker, WorkerStep, WorkerStepError};
+use archive_db::{DbError, Table, TableValue};
 use archive_decisions::store::Claim;
 use archive_durable::{DiskError, directory};
 use archive_ledger::admin::{Admin, AuditLine};
-use archive_ledger::export::ExportError;
-use archive_model::{Digests, FileName, later};
-use archive_rpc::answers::{Outlet, Progress, feed};
-use archive_stores::depositor::{Chunk, DepositStream, Depositor, Reply};
+use archive_ledger::export::ExportTablesError;
+use archive_model::{Digests, FileName, time_after};
+use archive_rpc::answers::{Outlet, WorkProgress, feed_messages};
+use archive_stores::depositor::{Chunk, DepositReply, DepositRequest, DepositStream};
 use archive_stores::file_blocks::FileBlocks;
 use archive_stores::limits;
 use archive_stores::mail::Mail;
@@ -55,7 +55,7 @@ pub(crate) struct ExportRow {
     content: String,
 }
 
-impl Value for ExportRow {}
+impl TableValue for ExportRow {}
 
 impl ExportRow {
     const fn new(at: Timestamp, name: Option<FileName>, content: String) -> Self {
@@ -84,7 +84,7 @@ enum AdminExportError {
     #[error("the repository is stopping")]
     Stopped,
     #[error("{0}")]
-    Export(Box<ExportError>),
+    Export(Box<ExportTablesError>),
     #[error(transparent)]
     Disk(#[from] DiskError),
     #[error("cannot name the export: {0}")]
@@ -95,27 +95,27 @@ enum AdminExportError {
     Join(#[from] tokio::task::JoinError),
 }
 
-impl From<ExportError> for AdminExportError {
-    fn from(error: ExportError) -> Self {
+impl From<ExportTablesError> for AdminExportError {
+    fn from(error: ExportTablesError) -> Self {
         match error {
-            ExportError::Stopped => Self::Stopped,
-            ExportError::Database(_) | ExportError::Log(_) | ExportError::Write(_) => {
-                Self::Export(Box::new(error))
-            }
+            ExportTablesError::Stopped => Self::Stopped,
+            ExportTablesError::Database(_)
+            | ExportTablesError::Log(_)
+            | ExportTablesError::Write(_) => Self::Export(Box::new(error)),
         }
     }
 }
 
 impl From<DbError> for AdminExportError {
     fn from(error: DbError) -> Self {
-        ExportError::from(error).into()
+        ExportTablesError::from(error).into()
     }
 }
 
 impl Worker for AdminExportWorker {
     const NAME: &'static str = "export";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let now = self.clock.now();
         let book = self.book();
         let last = spawn_blocking(move || book.last()).await??;
@@ -123,15 +123,15 @@ impl Worker for AdminExportWorker {
             let book = self.book();
             let first = ExportRow::new(now, None, String::new());
             spawn_blocking(move || book.write(0, first)).await??;
-            return Ok(Step::Idle(LOOK));
+            return Ok(WorkerStep::Idle(LOOK));
         };
-        let due = later(row.at, self.period);
+        let due = time_after(row.at, self.period);
         let spool = self.spool();
-        let pending = spawn_blocking(move || spool.pending()).await??;
+        let pending = spawn_blocking(move || spool.pending_export()).await??;
         if pending.is_none() && now < due {
             // Only this worker writes rows and spools exports: nothing can become due earlier.
             let pause = Duration::try_from(due.duration_since(now)).unwrap_or(LOOK);
-            return Ok(Step::Idle(pause.min(LONGEST_SLEEP)));
+            return Ok(WorkerStep::Idle(pause.min(LONGEST_SLEEP)));
         }
         let (done, pause) = match pending {
             Some(spooled) => (self.archive(now, last, spooled).await, LOOK),
@@ -139,15 +139,15 @@ impl Worker for AdminExportWorker {
         };
         match done {
             Ok(()) => {
-                self.notifier.resolve(INCIDENT);
-                Ok(Step::Again)
+                self.notifier.resolve_incident(INCIDENT);
+                Ok(WorkerStep::Again)
             }
-            Err(AdminExportError::Stopped) => Ok(Step::Idle(LOOK)),
+            Err(AdminExportError::Stopped) => Ok(WorkerStep::Idle(LOOK)),
             Err(error) => {
                 tracing::error!(%error, "cannot export the admin data");
                 let text = format!("cannot export the admin data into the archive: {error}");
-                self.notifier.raise(INCIDENT, text);
-                Ok(Step::Idle(pause))
+                self.notifier.raise_incident(INCIDENT, text);
+                Ok(WorkerStep::Idle(pause))
             }
         }
     }
@@ -177,7 +177,7 @@ impl AdminExportWorker {
         last: Option<(u64, ExportRow)>,
     ) -> Result<(), AdminExportError> {
         let spool = self.spool();
-        let written = spawn_blocking(move || spool.write(now)).await??;
+        let written = spawn_blocking(move || spool.write_export(now)).await??;
         let WrittenExport {
             spooled,
             files,
@@ -230,8 +230,8 @@ impl AdminExportWorker {
         let (replies, mut answers) = mpsc::channel(16);
         let (chunks, stream) = mpsc::channel(4);
         let stream = ReceiverStream::new(stream);
-        let source = DepositStream::new(stream, replies.clone(), claim.clone()).whole();
-        let depositor = Depositor {
+        let source = DepositStream::new(stream, replies.clone(), claim.clone()).whole_stream();
+        let depositor = DepositRequest {
             who: self.book().who,
             source: Some(source),
             replies,
@@ -242,10 +242,10 @@ impl AdminExportWorker {
         };
         let mut blocks = FileBlocks::new(spooled.path.clone());
         self.tasks.spawn_once("export-source", async move {
-            let fed = feed(&chunks, move |outlet: &mut Outlet<_>| {
-                let progress = blocks.send(outlet, |bytes| Ok(Chunk::Data(bytes)))?;
-                if progress == Progress::Done {
-                    outlet.send(Ok(Chunk::End));
+            let fed = feed_messages(&chunks, move |outlet: &mut Outlet<_>| {
+                let progress = blocks.send_blocks(outlet, |bytes| Ok(Chunk::Data(bytes)))?;
+                if progress == WorkProgress::Done {
+                    outlet.send_message(Ok(Chunk::End));
                 }
                 Ok::<_, std::io::Error>(progress)
             })
@@ -255,23 +255,29 @@ impl AdminExportWorker {
                 _ = chunks.send(Err(error.to_string())).await;
             }
         });
-        if !self.mail.ask(spooled.name.clone(), claim, depositor).await {
+        if !self
+            .mail
+            .ask_store(spooled.name.clone(), claim, depositor)
+            .await
+        {
             return Err(AdminExportError::Stopped);
         }
         let answered = async {
             while let Some(reply) = answers.recv().await {
                 match reply {
-                    Reply::Ready { .. } | Reply::Taken(_) => {}
-                    Reply::Stored(_) => return Ok(()),
-                    Reply::Failed(error) => return Err(AdminExportError::Store(error.to_string())),
+                    DepositReply::Ready { .. } | DepositReply::Taken(_) => {}
+                    DepositReply::Stored(_) => return Ok(()),
+                    DepositReply::Failed(error) => {
+                        return Err(AdminExportError::Store(error.to_string()));
+                    }
                 }
             }
             Err(AdminExportError::Store("it did not answer".to_owned()))
         };
-        let limit = limits::storing(spooled.size);
+        let limit = limits::store_limit(spooled.size);
         tokio::select! {
             () = self.stop.cancelled() => Err(AdminExportError::Stopped),
-            answered = self.clock.timeout(limit, answered) => {
+            answered = self.clock.run_with_timeout(limit, answered) => {
                 answered.map_err(|late| AdminExportError::Store(late.to_string()))?
             }
         }
@@ -286,7 +292,7 @@ struct ExportLog {
 
 impl ExportLog {
     fn table(&self) -> Result<Table<u64, ExportRow>, DbError> {
-        self.admin.table("exports")
+        self.admin.open_table("exports")
     }
 
     fn last(&self) -> Result<Option<(u64, ExportRow)>, DbError> {
@@ -294,16 +300,16 @@ impl ExportLog {
     }
 
     fn write(&self, number: u64, row: ExportRow) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         changes.batch().put(&self.table()?, &number, &row)?;
         if let Some(name) = row.name {
-            changes.note(AuditLine {
+            changes.note_line(AuditLine {
                 at: row.at,
                 who: self.who.clone(),
                 file: Some(name),
                 what: "admin data exported".to_owned(),
             });
         }
-        self.admin.commit(changes)
+        self.admin.commit_changes(changes)
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::worker::rest_after;
-use archive_daemon::{Step, Worker, WorkerError};
+use archive_daemon::{Worker, WorkerStep, WorkerStepError};
 use archive_ledger::standing::{DrainRow, DrainSource, StandingSnapshot};
 use archive_model::ReplicaKind;
 use archive_stores::transfer::Pace;
@@ -83,7 +83,7 @@ impl Drain {
     }
 
     /// Begins drains that nodes report, and ends drains that the nodes do not report any more.
-    async fn follow(&self) -> Result<(), WorkerError> {
+    async fn follow(&self) -> Result<(), WorkerStepError> {
         let hands = &self.hands;
         for spec in hands.own.archive.in_service() {
             if spec.kind != ReplicaKind::Bitarchive {
@@ -93,7 +93,7 @@ impl Drain {
                 continue;
             };
             let known: Vec<DrainSource> = hands.now().draining.keys().cloned().collect();
-            for change in follow::follow(&known, &spec.id, &nodes) {
+            for change in follow::follow_move(&known, &spec.id, &nodes) {
                 match change {
                     Change::Begin(source) => {
                         let row = DrainRow {
@@ -116,7 +116,11 @@ impl Drain {
     }
 
     /// Continues a drain.
-    async fn advance(&mut self, source: &DrainSource, row: &DrainRow) -> Result<(), WorkerError> {
+    async fn advance(
+        &mut self,
+        source: &DrainSource,
+        row: &DrainRow,
+    ) -> Result<(), WorkerStepError> {
         let hands = &self.hands;
         let run = self.runs.entry(source.clone()).or_default();
         if let Some(pass) = &mut run.pass {
@@ -127,7 +131,7 @@ impl Drain {
                 Ok(passed) => {
                     match (passed.is_empty, row.drained) {
                         (true, None) => {
-                            let held = hands.board.progress(source).held;
+                            let held = hands.board.drain_progress(source).held;
                             let beside = if held.is_empty() {
                                 String::new()
                             } else {
@@ -163,7 +167,7 @@ impl Drain {
         }
         let now = hands.own.archive.calls.clock.instant();
         if run.rests.is_none_or(|until| until <= now) {
-            run.pass = Some(pass::start(hands, source, run.passed.cursor.take()));
+            run.pass = Some(pass::start_pass(hands, source, run.passed.cursor.take()));
         }
         Ok(())
     }
@@ -171,7 +175,7 @@ impl Drain {
 
 impl DrainContext {
     fn now(&self) -> Arc<StandingSnapshot> {
-        self.own.archive.standing.now()
+        self.own.archive.standing.current_snapshot()
     }
 
     fn is_drained_still(&self, source: &DrainSource) -> bool {
@@ -183,9 +187,12 @@ impl DrainContext {
         source: &DrainSource,
         row: Option<DrainRow>,
         what: String,
-    ) -> Result<(), WorkerError> {
+    ) -> Result<(), WorkerStepError> {
         tracing::info!(what, "drain");
-        let line = self.own.archive.line(self.own.who.to_string(), None, what);
+        let line = self
+            .own
+            .archive
+            .audit_line(self.own.who.to_string(), None, what);
         let standing = Arc::clone(&self.own.archive.standing);
         let source = source.clone();
         let done = with_tables(move || standing.set_draining(&source, row.as_ref(), line));
@@ -196,18 +203,18 @@ impl DrainContext {
 impl Worker for Drain {
     const NAME: &'static str = "drain";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         self.follow().await?;
         let now = self.hands.now();
         self.runs
             .retain(|source, _| now.draining.contains_key(source));
         self.hands
             .board
-            .retain(|source| now.draining.contains_key(source));
+            .retain_drains(|source| now.draining.contains_key(source));
         for (source, row) in &now.draining {
             self.advance(source, row).await?;
         }
-        Ok(Step::Idle(PAUSE))
+        Ok(WorkerStep::Idle(PAUSE))
     }
 }
 

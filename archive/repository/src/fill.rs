@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive_daemon::{Step, Worker, WorkerError};
+use archive_daemon::{Worker, WorkerStep, WorkerStepError};
 use archive_db::DbError;
-use archive_decisions::store::{Event, FileRecord, ReplicaRecord, ReplicaSpec};
+use archive_decisions::store::{FileRecord, ReplicaRecord, ReplicaSpec, StoringEvent};
 use archive_ledger::admin::{Admin, FileWalk, PageLimits};
 use archive_ledger::standing::{StandingSnapshot, Task};
 use archive_model::{
@@ -92,10 +92,10 @@ impl FillWorker {
     }
 
     /// Continues a task. Returns the pause until the task has something to do, or `None` if it has something now.
-    async fn advance(&mut self, task: &Task) -> Result<Option<Duration>, WorkerError> {
+    async fn advance(&mut self, task: &Task) -> Result<Option<Duration>, WorkerStepError> {
         let pass = self.passes.entry(task.clone()).or_default();
         let room = WINDOW.saturating_sub(keep_open(task, &mut pass.open));
-        let updates = unbound::updates(task, &mut pass.unbound);
+        let updates = unbound::file_updates(task, &mut pass.unbound);
         let now = self.people.archive.calls.clock.instant();
         if updates.is_empty() && pass.must_wait(room, now) {
             return Ok(Some(PAUSE));
@@ -103,24 +103,24 @@ impl FillWorker {
         if !can_be_asked(&self.people, task).await {
             return Ok(Some(PAUSE));
         }
-        pass.update(&self.people, task, updates).await?;
+        pass.update_pass(&self.people, task, updates).await?;
         if pass.must_wait(room, now) {
             return Ok(Some(PAUSE));
         }
         pass.rests = None;
         // Stores that began before the walk are among the rows.
-        if pass.walk.is_none() && !self.people.archive.mail.settled().await {
+        if pass.walk.is_none() && !self.people.archive.mail.wait_settled().await {
             return Ok(Some(PAUSE));
         }
         let admin = self.people.archive.admin.clone();
         let task_of = task.clone();
         let open = pass.open.names();
         let begun = pass.walk.take();
-        let mut walk = begun.unwrap_or_else(|| FileWalk::over(task.scope()));
+        let mut walk = begun.unwrap_or_else(|| FileWalk::over_scope(task.walk_scope()));
         let first = !pass.later;
         let page = with_tables(move || {
             let mut unbound = Vec::new();
-            let page = walk.page(&admin, limits(&task_of, room), |row| {
+            let page = walk.next_page(&admin, limits(&task_of, room), |row| {
                 let record = row.record;
                 if open.contains(&record.name) {
                     return None;
@@ -135,7 +135,7 @@ impl FillWorker {
         });
         let (page, unbound, walk) = page.await?;
         pass.follow_unbound(&self.people, unbound).await?;
-        pass.update(&self.people, task, page.picked).await?;
+        pass.update_pass(&self.people, task, page.picked).await?;
         pass.walk = Some(walk);
         if !page.is_last {
             return Ok(None);
@@ -157,7 +157,7 @@ impl FillWorker {
         Ok(Some(PAUSE))
     }
 
-    async fn end(&mut self, task: &Task) -> Result<(), WorkerError> {
+    async fn end(&mut self, task: &Task) -> Result<(), WorkerStepError> {
         let what = match task {
             Task::Fill(replica) => format!("replica {replica} is filled: it has every file"),
             Task::Volume(volume) => format!("no file counts on retired {volume} any more"),
@@ -169,10 +169,10 @@ impl FillWorker {
             }
         };
         tracing::info!(what, "a walk over the archive has ended");
-        let line = self.people.archive.line(WHO.to_owned(), None, what);
+        let line = self.people.archive.audit_line(WHO.to_owned(), None, what);
         let standing = Arc::clone(&self.people.archive.standing);
         let ended = task.clone();
-        with_tables(move || standing.end(&ended, line)).await?;
+        with_tables(move || standing.end_task(&ended, line)).await?;
         self.passes.remove(task);
         Ok(())
     }
@@ -181,8 +181,8 @@ impl FillWorker {
 impl Worker for FillWorker {
     const NAME: &'static str = "fill";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        let tasks = self.people.archive.standing.now().tasks();
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
+        let tasks = self.people.archive.standing.current_snapshot().list_tasks();
         self.passes.retain(|task, _| tasks.contains(task));
         let mut rest = if tasks.is_empty() { Some(PAUSE) } else { None };
         let mut is_busy = false;
@@ -193,8 +193,8 @@ impl Worker for FillWorker {
             }
         }
         Ok(match rest {
-            Some(rest) if !is_busy => Step::Idle(rest),
-            _ => Step::Again,
+            Some(rest) if !is_busy => WorkerStep::Idle(rest),
+            _ => WorkerStep::Again,
         })
     }
 }
@@ -218,7 +218,10 @@ async fn can_be_asked(people: &People, task: &Task) -> bool {
         Task::Replica(_) => return true,
     };
     let calls = &people.archive.calls;
-    calls.answered(calls.replicas.state(replica)).await.is_ok()
+    calls
+        .answered_call(calls.replicas.nodes_state(replica))
+        .await
+        .is_ok()
 }
 
 /// The outcome of an update.
@@ -235,7 +238,7 @@ async fn tell(
     people: &People,
     task: &Task,
     wanted: FileUpdate,
-) -> Result<UpdateOutcome, WorkerError> {
+) -> Result<UpdateOutcome, WorkerStepError> {
     let FileUpdate {
         name,
         replica,
@@ -245,13 +248,13 @@ async fn tell(
     if let Task::Replica(_) = task {
         let why = format!("replica {replica} was retired");
         people
-            .order(&name, Event::Withdrawn { replica, why }, WHO)
+            .order_event(&name, StoringEvent::Withdrawn { replica, why }, WHO)
             .await?;
         return Ok(UpdateOutcome::Updated(None));
     }
     if place.is_some() && !is_gone {
         // The recorded copy is looked for first: only a missing one is stored again.
-        match people.archive.calls.locate(&replica, &name).await {
+        match people.archive.calls.locate_copies(&replica, &name).await {
             Ok(located) if located.copies.iter().any(FileCopy::is_present) => {
                 return Ok(UpdateOutcome::There);
             }
@@ -269,14 +272,14 @@ async fn tell(
         Task::Node(NodeKey { node, .. }) => format!("node {node} was retired"),
         Task::Replica(replica) => format!("replica {replica} was retired"),
     };
-    let event = Event::Wanted {
+    let event = StoringEvent::Wanted {
         replica,
         kind,
         required,
         gone: place.map(|place| (place, why)),
     };
-    let changes = people.follow(&name).await?;
-    people.order(&name, event, WHO).await?;
+    let changes = people.follow_record(&name).await?;
+    people.order_event(&name, event, WHO).await?;
     Ok(UpdateOutcome::Updated(Some(changes)))
 }
 
@@ -329,7 +332,7 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<FileUpdate> {
         FileUpdate {
             name: record.name.clone(),
             replica: replica.clone(),
-            place: copy.and_then(ReplicaRecord::place),
+            place: copy.and_then(ReplicaRecord::copy_place),
             is_gone,
         }
     };
@@ -362,20 +365,20 @@ fn wanted(task: &Task, record: &FileRecord, first: bool) -> Option<FileUpdate> {
 }
 
 /// Counts the files, and bytes, that a replica lacks according to the rows.
-pub(crate) fn lacking(
+pub(crate) fn lacking_files(
     admin: &Admin,
     now: &StandingSnapshot,
     replica: &ReplicaId,
 ) -> Result<(u64, u64), DbError> {
     let mut files = 0_u64;
     let mut bytes = 0_u64;
-    for row in admin.files(None)? {
+    for row in admin.list_files(None)? {
         let record = row?.record;
         let Some(content) = &record.content else {
             continue;
         };
         let copy = record.replicas.get(replica);
-        if copy.is_none_or(|copy| !copy.state.is_withdrawn() && !now.counts(replica, copy)) {
+        if copy.is_none_or(|copy| !copy.state.is_withdrawn() && !now.copy_counts(replica, copy)) {
             files += 1;
             bytes = bytes.saturating_add(content.size);
         }

@@ -1,9 +1,9 @@
 //! The table of reported incidents in the admin data: one row for each, so that a restart reports nothing twice.
 
-use archive_daemon::notify::Memory;
+use archive_daemon::notify::IncidentMemory;
 use archive_daemon::notify::incident::IncidentRow;
 use archive_daemon::tasks::AnyError;
-use archive_db::{DbError, Table, Value};
+use archive_db::{DbError, Table, TableValue};
 use archive_ledger::admin::Admin;
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct StoredIncident(IncidentRow);
 
-impl Value for StoredIncident {}
+impl TableValue for StoredIncident {}
 
 /// The table of reported incidents.
 #[derive(Debug)]
@@ -24,12 +24,12 @@ impl IncidentTable {
     pub(crate) fn open(admin: &Admin) -> Result<Self, DbError> {
         Ok(Self {
             admin: admin.clone(),
-            table: admin.table("incidents")?,
+            table: admin.open_table("incidents")?,
         })
     }
 }
 
-impl Memory for IncidentTable {
+impl IncidentMemory for IncidentTable {
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError> {
         let rows = self.table.scan()?;
         let rows = rows.map(|row| row.map(|(key, StoredIncident(kept))| (key, kept)));
@@ -37,7 +37,7 @@ impl Memory for IncidentTable {
     }
 
     fn keep(&self, rows: &[(String, Option<IncidentRow>)]) -> Result<(), AnyError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         for (key, kept) in rows {
             match kept {
                 Some(kept) => {
@@ -48,7 +48,7 @@ impl Memory for IncidentTable {
                 None => changes.batch().delete(&self.table, key)?,
             }
         }
-        Ok(self.admin.commit(changes)?)
+        Ok(self.admin.commit_changes(changes)?)
     }
 }
 

@@ -40,7 +40,7 @@ pub mod serve;
 pub mod settings;
 mod tables;
 
-pub use serve::serve;
+pub use serve::serve_repository;
 pub use settings::{
     BatchSettings, CheckSettings, DrainSettings, RepairSettings, ReplicaSettings,
     RepositorySettings, Settings,

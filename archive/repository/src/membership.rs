@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive_daemon::{OwnThread, Step, Worker, WorkerError};
+use archive_daemon::{OwnThread, Worker, WorkerStep, WorkerStepError};
 use archive_db::DbError;
 use archive_decisions::store::ReplicaSpec;
 use archive_ledger::standing::StandingSnapshot;
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeKey};
-use archive_replicas::{unreported, volumes_in_service};
+use archive_replicas::{unreported_volumes, volumes_in_service};
 
 use crate::archive::Archive;
 
@@ -65,9 +65,9 @@ impl Membership {
 
     /// Reads the remembered nodes and volumes, if one has come or gone since the last reading, or people have changed
     /// what is in service.
-    async fn read_members(&mut self) -> Result<(), WorkerError> {
+    async fn read_members(&mut self) -> Result<(), WorkerStepError> {
         let version = self.archive.admin.members_version();
-        let now = self.archive.standing.now();
+        let now = self.archive.standing.current_snapshot();
         if let Some((known, then)) = &self.read
             && *known == version
             && Arc::ptr_eq(then, &now)
@@ -76,12 +76,12 @@ impl Membership {
         }
         let admin = self.archive.admin.clone();
         let ids = self.ids.clone();
-        let read = self.thread.run(move || {
+        let read = self.thread.run_on_thread(move || {
             let nodes = ids
                 .into_iter()
-                .map(|id| Ok((id.clone(), admin.nodes(&id)?)));
+                .map(|id| Ok((id.clone(), admin.list_nodes(&id)?)));
             let nodes = nodes.collect::<Result<BTreeMap<_, _>, DbError>>()?;
-            Ok::<_, DbError>((nodes, admin.volumes()?))
+            Ok::<_, DbError>((nodes, admin.known_volumes()?))
         });
         let (nodes, volumes) = read.await??;
         self.archive.calls.replicas.set_volumes(volumes);
@@ -91,7 +91,7 @@ impl Membership {
     }
 
     /// Adds the remembered nodes of a replica to its members, and remembers the new ones that its monitor reports.
-    async fn learn(&mut self, replica: &ReplicaId) -> Result<(), WorkerError> {
+    async fn learn(&mut self, replica: &ReplicaId) -> Result<(), WorkerStepError> {
         if let Some(known) = self.known.get(replica) {
             self.archive.calls.replicas.add_members(replica, known);
         }
@@ -100,7 +100,7 @@ impl Membership {
         };
         self.tell_retired(replica, &heard).await;
         self.forget_empty(replica, &heard).await?;
-        let now = self.archive.standing.now();
+        let now = self.archive.standing.current_snapshot();
         let known = self.known.get(replica);
         let is_new = |node: &NodeId| {
             let is_known = known.is_some_and(|known| known.contains(node));
@@ -121,7 +121,7 @@ impl Membership {
         let admin = self.archive.admin.clone();
         let id = replica.clone();
         self.thread
-            .run(move || admin.add_nodes(&id, &new))
+            .run_on_thread(move || admin.add_nodes(&id, &new))
             .await??;
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Membership {
 impl Membership {
     /// Retires a volume on its node that was retired while the node could not be reached.
     async fn tell_retired(&self, replica: &ReplicaId, heard: &[NodeState]) {
-        let now = self.archive.standing.now();
+        let now = self.archive.standing.current_snapshot();
         for volume in volumes_in_service(replica, heard) {
             if now.volumes.contains_key(&volume) {
                 match self.archive.calls.replicas.tell_retired(&volume).await {
@@ -151,8 +151,8 @@ impl Membership {
         &mut self,
         replica: &ReplicaId,
         heard: &[NodeState],
-    ) -> Result<(), WorkerError> {
-        let unreported = unreported(replica, heard);
+    ) -> Result<(), WorkerStepError> {
+        let unreported = unreported_volumes(replica, heard);
         self.unreported
             .retain(|key, _| key.replica != *replica || unreported.contains(key));
         let now = self.archive.calls.clock.instant();
@@ -164,7 +164,7 @@ impl Membership {
             let key = volume.clone();
             if self
                 .thread
-                .run(move || admin.forget_if_empty(&key))
+                .run_on_thread(move || admin.forget_if_empty(&key))
                 .await??
             {
                 tracing::info!(%volume, "its node does not report this volume, which has no copies; it is not missed any more");
@@ -180,12 +180,12 @@ impl Membership {
 impl Worker for Membership {
     const NAME: &'static str = "membership";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         self.read_members().await?;
         for replica in self.ids.clone() {
             self.learn(&replica).await?;
         }
-        Ok(Step::Idle(PAUSE))
+        Ok(WorkerStep::Idle(PAUSE))
     }
 }
 

@@ -18,7 +18,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use archive_decisions::repair::{Patient, RepairPlan, plan};
+use archive_decisions::repair::{Patient, RepairPlan, plan_repair};
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, RepairOutcome, ReplicaId};
@@ -86,13 +86,13 @@ enum SecondLook {
 
 impl Preserver {
     /// Repairs one anomaly, as far as possible. `progress` receives the number of bytes that were verified so far.
-    pub(crate) async fn repair(
+    pub(crate) async fn repair_file(
         &self,
         row: &AnomalyRow,
         repair_context: &RepairContext,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
-        let Some(_claim) = self.repairing.claim(&row.file, MOST_REPAIRS) else {
+        let Some(_claim) = self.repairing.claim_name(&row.file, MOST_REPAIRS) else {
             let what = "it is being repaired already, or too many others are; try again later";
             return Ok(RepairReport::new(RepairOutcome::Waiting, what));
         };
@@ -100,7 +100,7 @@ impl Preserver {
             .await
     }
 
-    /// Repairs as [`Preserver::repair`] does, for a caller that has claimed the file. `read` is the damaged copy, if it
+    /// Repairs as [`Preserver::repair_file`] does, for a caller that has claimed the file. `read` is the damaged copy, if it
     /// was read whole since.
     pub(crate) async fn repair_claimed(
         &self,
@@ -116,7 +116,7 @@ impl Preserver {
             let anomalies = Arc::clone(&self.archive.anomalies);
             let row = row.clone();
             let note = format!("{}: {}", done.outcome, done.what);
-            with_tables(move || anomalies.note(&row, &note)).await?;
+            with_tables(move || anomalies.note_anomaly(&row, &note)).await?;
         }
         Ok(done)
     }
@@ -131,7 +131,7 @@ impl Preserver {
         let mut left = PLANS;
         loop {
             left -= 1;
-            let before = self.record(&row.file).await?;
+            let before = self.file_record(&row.file).await?;
             let case = match self
                 .look_again(row, repair_context, read.take(), progress)
                 .await?
@@ -139,16 +139,18 @@ impl Preserver {
                 SecondLook::Case(case) => case,
                 SecondLook::Done(done) => return Ok(done),
             };
-            let copies = self.known(&case.wanted, &case.patient.replica).await?;
+            let copies = self
+                .known_anomalies(&case.wanted, &case.patient.replica)
+                .await?;
             let known = copies
                 .iter()
                 .map(|(known, _)| known.clone())
                 .collect::<Vec<_>>();
-            let plan = plan(&case.patient, &known);
+            let plan = plan_repair(&case.patient, &known);
             if repair_context.is_dry {
                 let done = RepairReport::new(RepairOutcome::Planned, plan.dry_run(&case.patient));
                 return Ok(RepairReport {
-                    moved: plan.bytes(case.patient.size),
+                    moved: plan.bytes_to_copy(case.patient.size),
                     ..done
                 });
             }
@@ -167,7 +169,7 @@ impl Preserver {
                     Some(RepairReport::new(RepairOutcome::Waiting, what))
                 }
                 RepairPlan::Lost { ranges } => {
-                    self.lost(&case, ranges, &known, before.as_ref(), repair_context)
+                    self.note_loss(&case, ranges, &known, before.as_ref(), repair_context)
                         .await?
                 }
                 RepairPlan::Copy { .. } => {
@@ -202,7 +204,7 @@ impl Preserver {
         read: Option<FileCopy>,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<SecondLook, CallError> {
-        let record = self.record(&row.file).await?;
+        let record = self.file_record(&row.file).await?;
         let Some(content) = record.and_then(|record| record.content) else {
             return Ok(SecondLook::done(
                 RepairOutcome::Officer,
@@ -257,7 +259,7 @@ impl Preserver {
         let copy = if let Some(read) = read.filter(|read| read.place == *place) {
             read
         } else {
-            let selector = place.select(&row.replica);
+            let selector = place.copy_selector(&row.replica);
             let file = &row.file;
             let size = content.size;
             let reading = self.verify_and_file(selector, file, size, &look_context, progress);

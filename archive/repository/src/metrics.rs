@@ -6,7 +6,7 @@ use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
 use archive_model::{AnomalyClass, ReplicaId};
 
-use archive_ledger::admin::Counts;
+use archive_ledger::admin::AdminCounts;
 use archive_ledger::standing::{DrainSource, StandingSnapshot};
 
 /// The instruments of the repository; cheap to clone.
@@ -45,7 +45,7 @@ impl Instruments {
     }
 
     /// Shows the counts of the admin data.
-    pub(crate) fn show_counts(&self, counts: &Counts, standing: &StandingSnapshot) {
+    pub(crate) fn show_counts(&self, counts: &AdminCounts, standing: &StandingSnapshot) {
         let below = counts.below_required(|id| standing.is_excused(id));
         set(&self.below_required, below);
         set(&self.files, counts.files);
@@ -60,7 +60,7 @@ impl Instruments {
 
     /// Shows how long ago the oldest verification of a replica was, if it is known.
     pub(crate) fn show_oldest(&self, replica: &ReplicaId, seconds: Option<i64>) {
-        let shown = self.metrics.show(
+        let shown = self.metrics.show_gone(
             "repository_oldest_verification_age_seconds",
             "How long ago the copy that has waited longest was verified",
             &[("replica", replica.as_str())],

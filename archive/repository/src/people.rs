@@ -22,19 +22,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Step, Worker, WorkerError};
-use archive_decisions::store::{Event, ReplicaSpec};
+use archive_daemon::{Worker, WorkerStep, WorkerStepError};
+use archive_decisions::store::{ReplicaSpec, StoringEvent};
 use archive_durable::{DiskError, directory};
 use archive_model::{Act, FileName, NodeId, ReplicaId};
-use archive_rpc::{CallError, Kind, run_blocking};
+use archive_rpc::{CallError, CallErrorKind, run_blocking};
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::archive::Archive;
 use crate::tables::{admin_failed, with_tables};
-use archive_ledger::requests::table::{RequestError, Requests};
-use archive_ledger::requests::{Person, Request, RequestStatus};
+use archive_ledger::requests::table::{PersonRequestError, Requests};
+use archive_ledger::requests::{Person, PersonRequest, RequestStatus};
 use archive_stores::mail::RecordChanges;
 use archive_stores::transfer::Transfers;
 
@@ -65,11 +65,11 @@ pub(crate) struct People {
 
 impl People {
     /// Resumes approved acts after a start, and removes bytes that were sent and not proven.
-    pub(crate) async fn begin(self: &Arc<Self>) -> Result<(), DiskError> {
+    pub(crate) async fn begin_work(self: &Arc<Self>) -> Result<(), DiskError> {
         let spool = self.spool.clone();
         let emptied = spawn_blocking(move || {
-            directory::make(&spool)?;
-            for entry in directory::list(&spool)? {
+            directory::make_directory(&spool)?;
+            for entry in directory::list_directory(&spool)? {
                 directory::remove_name(&spool.join(&entry.name))?;
             }
             Ok(())
@@ -80,7 +80,7 @@ impl People {
         let people = Arc::clone(self);
         self.spawn("acts", async move {
             let requests = people.requests.clone();
-            let due = with_tables(move || requests.due()).await?;
+            let due = with_tables(move || requests.due_requests()).await?;
             for request in due {
                 tracing::info!(request = request.id(), act = %request.act, "resuming an approved act");
                 people.finish(request, PATIENCE_AT_START).await?;
@@ -91,22 +91,23 @@ impl People {
     }
 
     /// Stores the request of a person for an act.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask_request(
         &self,
         act: Act,
         reason: String,
         person: Person,
-    ) -> Result<Request, CallError> {
+    ) -> Result<PersonRequest, CallError> {
         // A person who may not ask does not learn what exists.
         let now = self.archive.now();
-        Request::ask(0, act.clone().into(), &reason, &person, now).map_err(not_allowed)?;
-        let act = self.bound(act).await?;
-        if let Err(error) = self.possible(&act).await {
-            if error.kind == Kind::Mismatch {
+        PersonRequest::ask_request(0, act.clone().into(), &reason, &person, now)
+            .map_err(not_allowed)?;
+        let act = self.bind_act(act).await?;
+        if let Err(error) = self.check_possible(&act).await {
+            if error.kind == CallErrorKind::Mismatch {
                 tracing::warn!(%act, %error, "an act was refused");
-                let who = person.acting(act.askers()).unwrap_or_default();
+                let who = person.acting_name(act.askers()).unwrap_or_default();
                 self.archive
-                    .note(
+                    .note_line(
                         who,
                         act.file().cloned(),
                         format!("refused: {act}: {}", error.reason),
@@ -115,18 +116,19 @@ impl People {
             }
             return Err(error);
         }
-        self.with_requests(move |requests| requests.ask(act, &reason, &person, now))
+        self.with_requests(move |requests| requests.ask_request(act, &reason, &person, now))
             .await
     }
 
     /// Approves a request for a second person. The act is carried out even if the caller goes away.
-    pub(crate) async fn approve(
+    pub(crate) async fn approve_request(
         self: &Arc<Self>,
         id: String,
         person: Person,
-    ) -> Result<Request, CallError> {
+    ) -> Result<PersonRequest, CallError> {
         let now = self.archive.now();
-        let approved = self.with_requests(move |requests| requests.approve(&id, &person, now));
+        let approved =
+            self.with_requests(move |requests| requests.approve_request(&id, &person, now));
         let request = approved.await?;
         let (people, (tell, told)) = (Arc::clone(self), oneshot::channel());
         self.spawn("act", async move {
@@ -136,31 +138,40 @@ impl People {
             Ok(())
         });
         told.await.map_err(|_stopped| {
-            Kind::Unavailable
-                .error("the repository is stopping; the act is resumed at its next start")
+            CallErrorKind::Unavailable
+                .to_error("the repository is stopping; the act is resumed at its next start")
         })
     }
 
     /// Withdraws a request for the person who asked.
-    pub(crate) async fn withdraw(&self, id: String, person: Person) -> Result<Request, CallError> {
+    pub(crate) async fn withdraw_request(
+        &self,
+        id: String,
+        person: Person,
+    ) -> Result<PersonRequest, CallError> {
         let now = self.archive.now();
-        self.with_requests(move |requests| requests.withdraw(&id, &person, now))
+        self.with_requests(move |requests| requests.withdraw_request(&id, &person, now))
             .await
     }
 
     /// Returns every request.
-    pub(crate) async fn all(&self) -> Result<Vec<Request>, CallError> {
+    pub(crate) async fn all_requests(&self) -> Result<Vec<PersonRequest>, CallError> {
         let now = self.archive.now();
-        self.with_requests(move |requests| requests.all(now)).await
+        self.with_requests(move |requests| requests.all_requests(now))
+            .await
     }
 
     /// Carries out an approved act and stores its outcome.
-    async fn finish(&self, request: Request, patience: Duration) -> Result<Request, CallError> {
+    async fn finish(
+        &self,
+        request: PersonRequest,
+        patience: Duration,
+    ) -> Result<PersonRequest, CallError> {
         let _acting = self.acting.lock().await;
         // A silent part is noticed late: the time begins then.
         let mut until = None;
         let result = loop {
-            match self.perform(&request).await {
+            match self.perform_act(&request).await {
                 Ok(done) => break Ok(done),
                 Err(error) => {
                     let now = self.archive.calls.clock.instant();
@@ -173,14 +184,14 @@ impl People {
             }
         };
         let now = self.archive.now();
-        self.with_requests(move |requests| requests.end(request.number, result, now))
+        self.with_requests(move |requests| requests.end_request(request.number, result, now))
             .await
     }
 
     /// Runs work with the requests on a blocking thread.
     async fn with_requests<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Requests) -> Result<T, RequestError> + Send + 'static,
+        work: impl FnOnce(&Requests) -> Result<T, PersonRequestError> + Send + 'static,
     ) -> Result<T, CallError> {
         let requests = self.requests.clone();
         let done = run_blocking(move || work(&requests)).await?;
@@ -193,7 +204,7 @@ impl People {
         name: &str,
         work: impl Future<Output = Result<(), CallError>> + Send + 'static,
     ) {
-        let stop = self.archive.tasks.stop();
+        let stop = self.archive.tasks.stop_token();
         self.archive.tasks.spawn_once(name, async move {
             tokio::select! {
                 () = stop.cancelled() => Ok(()),
@@ -203,26 +214,26 @@ impl People {
     }
 
     /// Follows a file: what is decided about it from then on is heard.
-    pub(crate) async fn follow(&self, name: &FileName) -> Result<RecordChanges, CallError> {
-        let changes = self.archive.mail.follow(name.clone()).await;
+    pub(crate) async fn follow_record(&self, name: &FileName) -> Result<RecordChanges, CallError> {
+        let changes = self.archive.mail.follow_file(name.clone()).await;
         changes.ok_or_else(stopping)
     }
 
     /// Waits until the coordinator has remembered all that was sent to it before.
-    pub(crate) async fn settled(&self) -> Result<(), CallError> {
-        let is_settled = self.archive.mail.settled().await;
+    pub(crate) async fn wait_settled(&self) -> Result<(), CallError> {
+        let is_settled = self.archive.mail.wait_settled().await;
         is_settled.then_some(()).ok_or_else(stopping)
     }
 
     /// Sends the coordinator a decision of people, and waits until it is stored.
-    pub(crate) async fn order(
+    pub(crate) async fn order_event(
         &self,
         name: &FileName,
-        event: Event,
+        event: StoringEvent,
         who: &str,
     ) -> Result<(), CallError> {
         let mail = &self.archive.mail;
-        let is_stored = mail.order(name.clone(), event, who.to_owned()).await;
+        let is_stored = mail.send_order(name.clone(), event, who.to_owned()).await;
         is_stored.then_some(()).ok_or_else(stopping)
     }
 
@@ -230,11 +241,14 @@ impl People {
     pub(crate) async fn nodes_of(&self, replica: &ReplicaId) -> Result<Vec<NodeId>, CallError> {
         let admin = self.archive.admin.clone();
         let id = replica.clone();
-        let mut nodes = with_tables(move || admin.nodes(&id)).await?;
+        let mut nodes = with_tables(move || admin.list_nodes(&id)).await?;
         let calls = &self.archive.calls;
         // The nodes of a monitor that does not answer are stored, except new ones.
-        if let Ok(heard) = calls.answered(calls.replicas.reported_nodes(replica)).await {
-            let now = self.archive.standing.now();
+        if let Ok(heard) = calls
+            .answered_call(calls.replicas.reported_nodes(replica))
+            .await
+        {
+            let now = self.archive.standing.current_snapshot();
             let is_new =
                 |node: &NodeId| !nodes.contains(node) && !now.is_retired_node(replica, node);
             let own = calls.replicas.own_nodes(replica, &heard).into_iter();
@@ -252,16 +266,16 @@ pub(crate) struct ExpiryWorker(pub(crate) Arc<People>);
 impl Worker for ExpiryWorker {
     const NAME: &'static str = "requests";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let now = self.0.archive.now();
-        let requests = self.0.all().await?;
-        Ok(Step::Idle(sleep_until_expiry(&requests, now)))
+        let requests = self.0.all_requests().await?;
+        Ok(WorkerStep::Idle(sleep_until_expiry(&requests, now)))
     }
 }
 
 /// Returns the time until the first open request expires, at most [`LONGEST_SLEEP`]. A request that is made in the
 /// meantime expires later than that.
-fn sleep_until_expiry(requests: &[Request], now: Timestamp) -> Duration {
+fn sleep_until_expiry(requests: &[PersonRequest], now: Timestamp) -> Duration {
     let open = requests
         .iter()
         .filter(|request| request.state == RequestStatus::Open);
@@ -273,31 +287,31 @@ fn sleep_until_expiry(requests: &[Request], now: Timestamp) -> Duration {
 }
 
 fn stopping() -> CallError {
-    Kind::Unavailable.error("the repository is stopping")
+    CallErrorKind::Unavailable.to_error("the repository is stopping")
 }
 
 pub(crate) fn not_allowed(error: archive_ledger::requests::RequestRefusal) -> CallError {
-    failed(&RequestError::NotAllowed(error))
+    failed(&PersonRequestError::NotAllowed(error))
 }
 
-fn failed(error: &RequestError) -> CallError {
+fn failed(error: &PersonRequestError) -> CallError {
     use archive_ledger::requests::RequestRefusal;
     match error {
-        RequestError::NotAllowed(RequestRefusal::Reason) => Kind::Invalid,
-        RequestError::NotAllowed(RequestRefusal::NotOpen(_)) => Kind::Mismatch,
-        RequestError::NotAllowed(_) => Kind::Refused,
-        RequestError::Unknown(_) => Kind::NotFound,
-        RequestError::Admin(error) => return admin_failed(error),
+        PersonRequestError::NotAllowed(RequestRefusal::Reason) => CallErrorKind::Invalid,
+        PersonRequestError::NotAllowed(RequestRefusal::NotOpen(_)) => CallErrorKind::Mismatch,
+        PersonRequestError::NotAllowed(_) => CallErrorKind::Refused,
+        PersonRequestError::Unknown(_) => CallErrorKind::NotFound,
+        PersonRequestError::Admin(error) => return admin_failed(error),
     }
-    .error(error.to_string())
+    .to_error(error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request(expires: &str, state: RequestStatus) -> Request {
-        Request {
+    fn request(expires: &str, state: RequestStatus) -> PersonRequest {
+        PersonRequest {
             number: 1,
             act: Act::RetireReplica(ReplicaId::new("one").unwrap()).into(),
             reason: "the house was sold".to_owned(),

@@ -14,7 +14,7 @@ pub(crate) mod tests;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use archive_decisions::repair::policy::Policy;
+use archive_decisions::repair::policy::RepairPolicy;
 use archive_decisions::store::FileRecord;
 use archive_ledger::anomalies::{
     AnomalyRecord, AnomalyRow, Filing, Look, LookQuality, LookResult, is_damage, needs_repair,
@@ -30,8 +30,8 @@ use crate::archive::Archive;
 use crate::metrics::Instruments;
 use crate::tables::with_tables;
 
-use one_name::damage;
-pub(crate) use one_name::{expected, is_compared};
+use one_name::damage_kinds;
+pub(crate) use one_name::{expected_entry, is_compared};
 
 /// The most suspected copies that are read at once; the others are left to the next scrub or check.
 const MOST_SUSPECTS: usize = 16;
@@ -41,7 +41,7 @@ const MOST_SUSPECTS: usize = 16;
 pub(crate) struct Preserver {
     pub(crate) archive: Archive,
     pub(crate) instruments: Instruments,
-    pub(crate) policy: Arc<Policy>,
+    pub(crate) policy: Arc<RepairPolicy>,
     /// The name under which the repository acts by itself: `repository/<archive>`.
     pub(crate) who: Arc<str>,
     /// The files that are being repaired.
@@ -63,7 +63,7 @@ pub(crate) struct LookContext {
 impl Preserver {
     /// Has a copy read again, whole, past the cache; `progress` receives the number of bytes that were read so far.
     /// While another caller reads or mends the copy, tries again for a while.
-    pub(crate) async fn verify(
+    pub(crate) async fn verify_file(
         &self,
         selector: CopySelector<'_>,
         name: &FileName,
@@ -73,8 +73,11 @@ impl Preserver {
         let calls = &self.archive.calls;
         let until = calls.busy_until();
         loop {
-            let limit = limits::reading(size);
-            match calls.verify(selector, name, limit, &mut progress).await {
+            let limit = limits::read_limit(size);
+            match calls
+                .verify_copy(selector, name, limit, &mut progress)
+                .await
+            {
                 Ok(verified) => return Ok(verified.copy),
                 Err(error) => calls.while_busy(until, error).await?,
             }
@@ -91,7 +94,7 @@ impl Preserver {
         look_context: &LookContext,
         progress: impl FnMut(u64) + Send,
     ) -> Result<Result<(FileCopy, LookResult), CallError>, CallError> {
-        let copy = match self.verify(selector, name, size, progress).await {
+        let copy = match self.verify_file(selector, name, size, progress).await {
             Ok(copy) => copy,
             Err(error) => return Ok(Err(error)),
         };
@@ -109,7 +112,7 @@ impl Preserver {
         FileContent { root, size }: FileContent,
         look_context: &LookContext,
     ) -> Result<bool, CallError> {
-        let copy = self.verify(selector, name, size, |_| {}).await?;
+        let copy = self.verify_file(selector, name, size, |_| {}).await?;
         if copy.is_present() && copy.root == Some(root) {
             return Ok(true);
         }
@@ -125,7 +128,7 @@ impl Preserver {
         copy: &FileCopy,
         look_context: &LookContext,
     ) -> Result<LookResult, CallError> {
-        let record = self.record(name).await?;
+        let record = self.file_record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let is_admitted = content.is_some_and(|content| Some(content.root) == copy.root);
         let of = record
@@ -140,7 +143,7 @@ impl Preserver {
         }
         let size = content.map_or(copy.size, |content| content.size);
         let look = Look {
-            found: damage(copy, size),
+            found: damage_kinds(copy, size),
             quality: LookQuality::Bytes,
             by: look_context.finder,
             is_second: look_context.is_second,
@@ -148,7 +151,7 @@ impl Preserver {
             place: Some(copy.place.clone()),
         };
         let good = Groups::all(size).difference(&copy.damaged_groups(size));
-        let found = self.file(replica, name, look, look_context).await?;
+        let found = self.file_look(replica, name, look, look_context).await?;
         let anomalies = Arc::clone(&self.archive.anomalies);
         let file = name.clone();
         let who = Arc::clone(&look_context.who);
@@ -193,7 +196,7 @@ impl Preserver {
     }
 
     /// Files the result of a look.
-    pub(crate) async fn file(
+    pub(crate) async fn file_look(
         &self,
         replica: &ReplicaId,
         name: &FileName,
@@ -230,20 +233,26 @@ impl Preserver {
     }
 
     /// Returns the anomalies of a file.
-    pub(crate) async fn filed(&self, name: &FileName) -> Result<Vec<AnomalyRow>, CallError> {
+    pub(crate) async fn filed_anomalies(
+        &self,
+        name: &FileName,
+    ) -> Result<Vec<AnomalyRow>, CallError> {
         let anomalies = Arc::clone(&self.archive.anomalies);
         let name = name.clone();
         with_tables(move || anomalies.rows_of(&name)).await
     }
 
     /// Returns the current record of a file.
-    pub(crate) async fn record(&self, name: &FileName) -> Result<Option<FileRecord>, CallError> {
-        let row = self.archive.row(name).await?;
+    pub(crate) async fn file_record(
+        &self,
+        name: &FileName,
+    ) -> Result<Option<FileRecord>, CallError> {
+        let row = self.archive.admin_row(name).await?;
         Ok(row.map(|row| row.record))
     }
 
     /// Has a copy read whole, after a read of it showed damage, and files the result. Returns at once.
-    pub(crate) fn suspect(&self, name: &FileName, replica: &ReplicaId, node: Option<&NodeId>) {
+    pub(crate) fn suspect_copy(&self, name: &FileName, replica: &ReplicaId, node: Option<&NodeId>) {
         let Some(node) = node.cloned() else {
             return;
         };
@@ -256,7 +265,7 @@ impl Preserver {
             is_second: false,
         };
         // One read at a time for each name: many readers meet the same damage.
-        let Some(claim) = self.suspected.claim(&name, MOST_SUSPECTS) else {
+        let Some(claim) = self.suspected.claim_name(&name, MOST_SUSPECTS) else {
             return;
         };
         self.archive.tasks.spawn_once("suspect", async move {
@@ -280,7 +289,7 @@ pub(crate) struct NameClaims(Arc<Mutex<BTreeSet<FileName>>>);
 
 impl NameClaims {
     /// Claims a file to work on it. Returns `None` while it is claimed, or `most` others are.
-    pub(crate) fn claim(&self, name: &FileName, most: usize) -> Option<NameClaim> {
+    pub(crate) fn claim_name(&self, name: &FileName, most: usize) -> Option<NameClaim> {
         let mut names = self.0.lock();
         let is_free = names.len() < most && names.insert(name.clone());
         is_free.then(|| NameClaim {

@@ -24,17 +24,17 @@ use std::time::Duration;
 
 use archive_daemon::{Clock, StartError};
 use archive_ledger::admin::{AdminRestore, AdminRow, AuditLine, NodeRow};
-use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, Removal};
+use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, RemovedCopy};
 use archive_ledger::restore::{
-    FromExport, PartialRestore, RestoreError, RestoreFindings, begin, log_end, refuse_if_there,
-    restored, trust_file,
+    FromExport, PartialRestore, RestoreError, RestoreFindings, begin_export, log_end,
+    refuse_if_there, restored_line, trust_file,
 };
 use archive_ledger::standing::StandingView;
 use archive_model::{FileName, Gap, NodeId, NodeKey, NodeState, ReplicaId};
 use archive_part::{PartSettings, read_credentials};
 use archive_proof::TrustFile;
 use archive_replicas::{Dialer, Replicas};
-use archive_rpc::{CallError, Limits};
+use archive_rpc::{CallError, RpcLimits};
 use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 
@@ -97,7 +97,7 @@ pub async fn from_both(
     let work = Work::new(settings, clock)?;
     let export = export.to_owned();
     let both = spawn_blocking(move || {
-        let (mut report, begun) = begin(
+        let (mut report, begun) = begin_export(
             work.settings.repository.restore_target(),
             &export,
             allowed.skip_damaged,
@@ -131,7 +131,7 @@ impl Work {
             .map_err(|error| refused(error.into()))?;
         let trust = trust_file(&own.trust)?;
         let credentials = read_credentials(settings, clock.now()).map_err(refused)?;
-        let dialer = Dialer::new(credentials, Limits::default());
+        let dialer = Dialer::new(credentials, RpcLimits::default());
         let replicas = Replicas::new(
             &settings.replicas,
             dialer,
@@ -153,10 +153,10 @@ impl Work {
     fn begin(&self) -> Result<PartialRestore, RestoreError> {
         let data = &self.settings.repository.data;
         let log = log_end(data)?;
-        let mut restoring = AdminRestore::begin(data)?;
+        let mut restoring = AdminRestore::begin_restore(data)?;
         let mut next = 0;
         if let Some((last, position)) = &log {
-            restoring.line(last.number, &last.line)?;
+            restoring.restore_line(last.number, &last.line)?;
             restoring.set_log_end(*position)?;
             next = position.chain.next();
         }
@@ -173,11 +173,11 @@ impl Work {
             Some(begun) => begun,
             None => self.begin()?,
         };
-        restoring.settle()?;
+        restoring.settle_load()?;
         let mut report = RestoreReport::default();
         let mut nodes = self.node_answers(&mut report);
         let removed = self.removed(&nodes, &mut report);
-        let specs = self.settings.specs();
+        let specs = self.settings.replica_specs();
         let rule = AdmissionRule {
             archive: &own.archive,
             trust: &self.trust,
@@ -190,7 +190,7 @@ impl Work {
         };
         let written = self.merge(&mut nodes, removed, rule, &mut trail, &mut report);
         if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
-            restoring.abandon(&own.data)?;
+            restoring.abandon_restore(&own.data)?;
             written?;
             return Ok(report);
         }
@@ -199,7 +199,7 @@ impl Work {
                 // The export knows whether it was retired.
                 continue;
             }
-            restoring.node(replica.clone(), node.clone(), &NodeRow::default())?;
+            restoring.restore_node(replica.clone(), node.clone(), &NodeRow::default())?;
         }
         let what = format!(
             "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \
@@ -210,8 +210,8 @@ impl Work {
             report.unsigned.count,
             report.removed.count
         );
-        restoring.line(next, &restored(&own.archive, self.clock.now(), what))?;
-        restoring.finish(self.clock.now())?;
+        restoring.restore_line(next, &restored_line(&own.archive, self.clock.now(), what))?;
+        restoring.finish_restore(self.clock.now())?;
         report.written = true;
         Ok(report)
     }
@@ -228,11 +228,15 @@ impl Work {
                 Ok(_) => {
                     let why =
                         "its monitor has heard of no node yet; start the nodes, then try again";
-                    report.silent.add(format!("replica {}", spec.id), why);
+                    report
+                        .silent
+                        .add_finding(format!("replica {}", spec.id), why);
                     continue;
                 }
                 Err(why) => {
-                    report.silent.add(format!("replica {}", spec.id), why);
+                    report
+                        .silent
+                        .add_finding(format!("replica {}", spec.id), why);
                     continue;
                 }
             };
@@ -242,9 +246,9 @@ impl Work {
                     replica: spec.id.clone(),
                     node: node.clone(),
                 });
-                match self.wait(self.replicas.admissions(&spec.id, &node)) {
+                match self.wait(self.replicas.read_admissions(&spec.id, &node)) {
                     Ok(stream) => all.push(NodeAnswers::new(spec.id.clone(), node, stream)),
-                    Err(why) => report.silent.add(about, why),
+                    Err(why) => report.silent.add_finding(about, why),
                 }
             }
         }
@@ -256,7 +260,7 @@ impl Work {
         let mut removed = RemovalsByName::new();
         for NodeAnswers { replica, node, .. } in nodes {
             let about = format!("attic of node {node} of replica {replica}");
-            let mut tell = |why: String| report.silent.add(about.as_str(), why);
+            let mut tell = |why: String| report.silent.add_finding(about.as_str(), why);
             if let Err(why) = self.removed_from(replica, node, &mut removed, &mut tell) {
                 tell(why);
             }
@@ -271,7 +275,7 @@ impl Work {
         removed: &mut RemovalsByName,
         tell: &mut dyn FnMut(String),
     ) -> Result<(), String> {
-        let mut pages = self.wait(self.replicas.removals(replica, node))?;
+        let mut pages = self.wait(self.replicas.list_removals(replica, node))?;
         loop {
             let page = self.wait(pages.next())?.ok_or("its answer was cut off")?;
             for found in page.items {
@@ -317,9 +321,9 @@ impl Work {
                     self.fill(answers, report);
                 }
             }
-            let known = trail.restoring.known(&name)?;
+            let known = trail.restoring.restored_row(&name)?;
             let known = known.and_then(|row| row.record.content);
-            match (rule.combine(&name, &sightings, &removals), known) {
+            match (rule.combine_admissions(&name, &sightings, &removals), known) {
                 (NameVerdict::File(row), Some(known)) => {
                     let root = row.record.content.map(|content| content.root);
                     if root != Some(known.root) {
@@ -328,7 +332,7 @@ impl Work {
                             "its root is {} in the export and {root} in the replicas; the export was used",
                             known.root
                         );
-                        report.contradicting.add(name.as_str(), what);
+                        report.contradicting.add_finding(name.as_str(), what);
                     }
                 }
                 // The export has decided where the replicas do not agree.
@@ -338,19 +342,24 @@ impl Work {
                     for removal in &removals {
                         let copy = row.record.replicas.get(&removal.replica);
                         if copy.is_some_and(|copy| copy.state.is_withdrawn()) {
-                            let what =
-                                format!("from replica {}: {}", removal.replica, removal.unproven());
-                            report.removed.add(name.as_str(), what);
+                            let what = format!(
+                                "from replica {}: {}",
+                                removal.replica,
+                                removal.unproven_finding()
+                            );
+                            report.removed.add_finding(name.as_str(), what);
                         }
                     }
-                    let is_everywhere = row.record.open().next().is_none();
+                    let is_everywhere = row.record.open_replicas().next().is_none();
                     report.incomplete += u64::from(!is_everywhere);
                     trail.file(&row, rule)?;
                 }
                 (NameVerdict::Contradicting(what), None) => {
-                    report.contradicting.add(name.as_str(), what);
+                    report.contradicting.add_finding(name.as_str(), what);
                 }
-                (NameVerdict::Unsigned(what), None) => report.unsigned.add(name.as_str(), what),
+                (NameVerdict::Unsigned(what), None) => {
+                    report.unsigned.add_finding(name.as_str(), what);
+                }
             }
         }
     }
@@ -360,7 +369,7 @@ impl Work {
         while answers.waiting.is_empty() && !answers.is_done {
             if let Err(why) = self.read(answers, report) {
                 answers.is_done = true;
-                report.silent.add(answers.about(), why);
+                report.silent.add_finding(answers.about(), why);
             }
         }
     }
@@ -373,7 +382,7 @@ impl Work {
             let (name, sighting) = match found {
                 Ok(found) => found,
                 Err(why) => {
-                    report.unsigned.add(answers.about(), why);
+                    report.unsigned.add_finding(answers.about(), why);
                     continue;
                 }
             };
@@ -388,20 +397,22 @@ impl Work {
             answers.is_done = true;
             if let Some(count) = answers
                 .stream
-                .count()
+                .expected_count()
                 .filter(|count| *count != answers.count)
             {
                 return Err(format!("it sent {} of {count} admissions", answers.count));
             }
             for gap in gaps {
-                report.silent.add(answers.about(), gap.to_string());
+                report.silent.add_finding(answers.about(), gap.to_string());
             }
         }
         Ok(())
     }
 
     fn wait<T>(&self, asked: impl Future<Output = Result<T, CallError>>) -> Result<T, String> {
-        let answered = self.runtime.block_on(self.clock.timeout(PATIENCE, asked));
+        let answered = self
+            .runtime
+            .block_on(self.clock.run_with_timeout(PATIENCE, asked));
         answered
             .map_err(|late| late.to_string())?
             .map_err(|error| error.reason)
@@ -433,12 +444,12 @@ impl Trail<'_> {
                 copies.collect::<Vec<_>>().join("; ")
             ),
         };
-        self.restoring.file(row)?;
-        self.restoring.line(*self.next, &line)?;
+        self.restoring.restore_file(row)?;
+        self.restoring.restore_line(*self.next, &line)?;
         *self.next += 1;
         Ok(())
     }
 }
 
 /// The removals by people, by name.
-type RemovalsByName = BTreeMap<FileName, Vec<Removal>>;
+type RemovalsByName = BTreeMap<FileName, Vec<RemovedCopy>>;

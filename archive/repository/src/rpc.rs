@@ -19,7 +19,7 @@ use archive_daemon::Notifier;
 use archive_jobs::Batches;
 use archive_model::limits::MOST_GATHERED_LISTINGS;
 use archive_proof::{SigningKey, TrustFile};
-use archive_rpc::answers::{ROOM, open, send};
+use archive_rpc::answers::{ROOM, open_answers, send_answer};
 use archive_rpc::{AnswerStream, Answers, Services};
 use archive_stores::coordinator::Retries;
 use archive_stores::metrics::Stores;
@@ -62,7 +62,7 @@ pub(crate) struct Door {
 
 impl Door {
     /// Creates the permits to list replicas, for all callers together.
-    pub(crate) fn places() -> Arc<Semaphore> {
+    pub(crate) fn call_places() -> Arc<Semaphore> {
         Arc::new(Semaphore::new(MOST_GATHERED_LISTINGS))
     }
 
@@ -73,14 +73,14 @@ impl Door {
 }
 
 /// Returns the services of the repository, with the rules of who may call them.
-pub(crate) fn services(door: Door) -> Services {
+pub(crate) fn repository_services(door: Door) -> Services {
     let routes = Routes::new(IngestServer::new(door.clone()))
         .add_service(AccessServer::new(door.clone()))
         .add_service(BatchServer::new(door.clone()))
         .add_service(PreservationServer::new(door));
     Services {
         routes,
-        rules: proto_archive::rules::rules(),
+        rules: proto_archive::rules::archive_rules(),
         descriptors: vec![proto_archive::DESCRIPTORS],
     }
 }
@@ -95,7 +95,7 @@ impl Door {
     where
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
-        let (stream, task) = open(ROOM, work);
+        let (stream, task) = open_answers(ROOM, work);
         self.archive.tasks.spawn_once(name, task);
         Response::new(stream)
     }

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Step, Worker, WorkerError};
-use archive_db::{DbError, Table, Text, Value};
-use archive_model::{CheckKind, CheckStep, Finder, ReplicaId, ReplicaReport, later};
+use archive_daemon::{Worker, WorkerStep, WorkerStepError};
+use archive_db::{DbError, Table, TableValue, Text};
+use archive_model::{CheckKind, CheckStep, Finder, ReplicaId, ReplicaReport, time_after};
 use archive_rpc::CallError;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ struct LastCheck {
     ended: Option<(Timestamp, bool)>,
 }
 
-impl Value for LastCheck {}
+impl TableValue for LastCheck {}
 
 /// The worker that starts checks.
 pub(crate) struct Schedule {
@@ -68,7 +68,7 @@ impl Schedule {
             Some((*kind, period.filter(SignedDuration::is_positive)?))
         };
         Ok(Self {
-            table: own.archive.admin.table("checks")?,
+            table: own.archive.admin.open_table("checks")?,
             periods: CheckKind::ALL.iter().filter_map(period).collect(),
             own,
             last: BTreeMap::new(),
@@ -100,7 +100,7 @@ impl Schedule {
                         }
                     }
                     // The period was made shorter in the meantime.
-                    Some(turn) if turn.due > later(now, period) => {
+                    Some(turn) if turn.due > time_after(now, period) => {
                         self.put(key, first(now, period, index, count), turn.ended)?;
                     }
                     Some(_) => {}
@@ -160,7 +160,7 @@ impl Schedule {
         let table = self.table.clone();
         let period = self.periods.get(&kind).copied();
         let tasks = self.own.archive.tasks.clone();
-        let stop = tasks.stop();
+        let stop = tasks.stop_token();
         tasks.spawn_once("scheduled-check", async move {
             let checking = Box::pin(run(&own, kind, &replica));
             let checked = tokio::select! {
@@ -180,7 +180,7 @@ impl Schedule {
             let period = period.unwrap_or(SignedDuration::from_hours(24));
             let pause = if is_whole { period } else { period / AGAIN };
             let last = LastCheck {
-                due: later(now, pause),
+                due: time_after(now, pause),
                 ended: Some((now, is_whole)),
             };
             let admin = own.archive.admin.clone();
@@ -221,7 +221,7 @@ async fn run(
     };
     let (steps, mut told) = mpsc::channel(16);
     let checking = async {
-        let checked = own.check(&scope, &steps).await;
+        let checked = own.check_replica(&scope, &steps).await;
         drop(steps);
         checked
     };
@@ -249,7 +249,7 @@ async fn run(
 impl Worker for Schedule {
     const NAME: &'static str = "schedule";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let last = &mut self.last;
         self.running.retain(|_, running| match running.try_recv() {
             Err(TryRecvError::Empty) => true,
@@ -264,7 +264,7 @@ impl Worker for Schedule {
                 self.start(kind, replica);
             }
         }
-        Ok(Step::Idle(PAUSE))
+        Ok(WorkerStep::Idle(PAUSE))
     }
 }
 
@@ -278,21 +278,21 @@ fn put(
     key: &CheckKey,
     last: &LastCheck,
 ) -> Result<(), DbError> {
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     changes.batch().put(table, key, last)?;
-    admin.commit(changes)
+    admin.commit_changes(changes)
 }
 
 /// Returns when the first check of the replica with this index is due: spread over the period.
 fn first(now: Timestamp, period: SignedDuration, index: usize, count: usize) -> Timestamp {
     let part = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let pause = (period / part(count).max(1)).saturating_mul(part(index).saturating_add(1));
-    later(now, pause.min(period))
+    time_after(now, pause.min(period))
 }
 
 /// Returns whether a check that was due at this time should have been repeated by now.
 fn is_overdue(due: Timestamp, period: SignedDuration, now: Timestamp) -> bool {
-    later(due, period) < now
+    time_after(due, period) < now
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ use crate::membership::Membership;
 use crate::metrics::Instruments;
 use crate::people::{ExpiryWorker, People};
 use crate::preserver::{NameClaims, Preserver};
-use crate::rpc::{Door, services};
+use crate::rpc::{Door, repository_services};
 use crate::schedule::Schedule;
 use crate::settings::Settings;
 use open::{Ledger, Secrets, data_failed};
@@ -45,14 +45,14 @@ use open::{Ledger, Secrets, data_failed};
 ///
 /// # Errors
 /// [`StartError`] says which setting, file or table prevents the start.
-pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+pub fn serve_repository(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
     Box::pin(start(settings, daemon))
 }
 
 async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let part = Part::open(&settings, &daemon)?;
-    let secrets = Secrets::read(&settings.repository)?;
-    let ledger = Ledger::open(&settings, &daemon).await?;
+    let secrets = Secrets::read_secrets(&settings.repository)?;
+    let ledger = Ledger::open_ledger(&settings, &daemon).await?;
     let (listener, address) = part.bind().await?;
     let (start, messages) = Start::new(settings, daemon, &part, secrets, ledger)?;
     start.watch_nodes()?;
@@ -76,10 +76,10 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
         retries,
         stores: start.transfers.stores.clone(),
         people,
-        listings: Door::places(),
+        listings: Door::call_places(),
         followers: Door::follower_places(),
     };
-    part.serve(listener, services(door));
+    part.serve(listener, repository_services(door));
     Ok(address)
 }
 
@@ -108,14 +108,14 @@ impl Start {
             volumes,
         } = ledger;
         let dialer = Dialer::new(part.credentials.clone(), part.limits);
-        let view = standing.view();
+        let view = standing.standing_view();
         let clock = daemon.clock.clone();
         let replicas = Replicas::new(&settings.replicas, dialer, view, clock)
             .map_err(|error| StartError::of_setting("replica.monitor", error))?;
         // Before any request: a monitor that does not know the nodes and volumes would miss none of them.
         replicas.set_volumes(volumes);
         for spec in &settings.replicas {
-            let known = admin.nodes(&spec.id).map_err(data_failed)?;
+            let known = admin.list_nodes(&spec.id).map_err(data_failed)?;
             replicas.set_members(&spec.id, known);
         }
         let (mail, messages) = Mail::new();
@@ -161,9 +161,9 @@ impl Start {
     fn watch_nodes(&self) -> Result<(), StartError> {
         let replicas = Arc::clone(&self.archive.calls.replicas);
         let watch = NodeWatch::new(replicas, &self.settings.replicas);
-        self.daemon.workers.spawn(watch)?;
+        self.daemon.workers.spawn_worker(watch)?;
         let membership = Membership::new(self.archive.clone());
-        Ok(self.daemon.workers.spawn(membership)?)
+        Ok(self.daemon.workers.spawn_worker(membership)?)
     }
 
     /// Creates the common ground of checks and repairs.
@@ -171,7 +171,7 @@ impl Start {
         Ok(Preserver {
             archive: self.archive.clone(),
             instruments: Instruments::new(&self.daemon.metrics)?,
-            policy: Arc::new(self.settings.repair.policy()),
+            policy: Arc::new(self.settings.repair.repair_policy()),
             who: format!("repository/{}", self.settings.repository.archive).into(),
             repairing: NameClaims::default(),
             suspected: NameClaims::default(),
@@ -185,14 +185,14 @@ impl Start {
             archive: self.archive.clone(),
             requests: requests.map_err(data_failed)?,
             transfers: self.transfers.clone(),
-            specs: self.settings.specs(),
+            specs: self.settings.replica_specs(),
             spool: self.settings.repository.data.join("spool"),
             acting: tokio::sync::Mutex::default(),
         });
-        people.begin().await.map_err(data_failed)?;
+        people.begin_work().await.map_err(data_failed)?;
         let workers = &self.daemon.workers;
-        workers.spawn(ExpiryWorker(Arc::clone(&people)))?;
-        workers.spawn(FillWorker::new(Arc::clone(&people)))?;
+        workers.spawn_worker(ExpiryWorker(Arc::clone(&people)))?;
+        workers.spawn_worker(FillWorker::new(Arc::clone(&people)))?;
         Ok(people)
     }
 
@@ -204,12 +204,14 @@ impl Start {
     ) -> Result<DrainBoard, StartError> {
         let drains = DrainBoard::new(preserver.instruments.clone());
         let rate = self.settings.drain.bytes_per_second.bytes();
-        self.daemon.workers.spawn(Draining::new(DrainContext {
-            people: Arc::clone(people),
-            own: preserver.clone(),
-            board: drains.clone(),
-            pace: Pace::new(self.daemon.clock.clone(), rate),
-        }))?;
+        self.daemon
+            .workers
+            .spawn_worker(Draining::new(DrainContext {
+                people: Arc::clone(people),
+                own: preserver.clone(),
+                board: drains.clone(),
+                pace: Pace::new(self.daemon.clock.clone(), rate),
+            }))?;
         Ok(drains)
     }
 
@@ -219,16 +221,17 @@ impl Start {
         let source = format!("repository {}", self.settings.repository.archive);
         let incidents = IncidentTable::open(&self.archive.admin).map_err(data_failed)?;
         let notify = &self.settings.notify;
-        let notifier = Notifier::start(&source, notify, &self.daemon, Arc::new(incidents))?;
+        let notifier =
+            Notifier::start_notifier(&source, notify, &self.daemon, Arc::new(incidents))?;
         self.audit_trail(&notifier)?;
         self.daily_export(&notifier)?;
         if !notifier.is_silent() {
             let own = preserver.clone();
             let delay = notify.delay.duration();
             let attention = Attention::new(own.clone(), notifier.clone());
-            self.daemon.workers.spawn(attention)?;
+            self.daemon.workers.spawn_worker(attention)?;
             let alarm = Alarm::new(own, notifier.clone(), delay);
-            self.daemon.workers.spawn(alarm)?;
+            self.daemon.workers.spawn_worker(alarm)?;
         }
         Ok(notifier)
     }
@@ -240,14 +243,17 @@ impl Start {
             "Whether the audit log was changed or damaged, so that nothing is appended to it",
             &[],
         )?;
-        Ok(self.daemon.workers.spawn(TrailWriter::new(WriterParts {
-            admin: self.archive.admin.clone(),
-            directory: self.settings.repository.data.join("audit"),
-            notifier: notifier.clone(),
-            refused,
-            clock: self.daemon.clock.clone(),
-            stop: self.daemon.tasks.stop(),
-        }))?)
+        Ok(self
+            .daemon
+            .workers
+            .spawn_worker(TrailWriter::new(WriterParts {
+                admin: self.archive.admin.clone(),
+                directory: self.settings.repository.data.join("audit"),
+                notifier: notifier.clone(),
+                refused,
+                clock: self.daemon.clock.clone(),
+                stop: self.daemon.tasks.stop_token(),
+            }))?)
     }
 
     /// Starts the worker that exports the admin data into the archive, unless the settings turn it off.
@@ -256,7 +262,7 @@ impl Start {
         if own.export.duration().is_zero() {
             return Ok(());
         }
-        Ok(self.daemon.workers.spawn(AdminExportWorker {
+        Ok(self.daemon.workers.spawn_worker(AdminExportWorker {
             admin: self.archive.admin.clone(),
             archive: own.archive.clone(),
             data: own.data.clone(),
@@ -265,7 +271,7 @@ impl Start {
             notifier: notifier.clone(),
             tasks: self.daemon.tasks.clone(),
             clock: self.daemon.clock.clone(),
-            stop: self.daemon.tasks.stop(),
+            stop: self.daemon.tasks.stop_token(),
         })?)
     }
 
@@ -276,9 +282,9 @@ impl Start {
         let coordinator = Coordinator::new(coordinator::Parts {
             archive: self.settings.repository.archive.clone(),
             key: self.secrets.key.clone(),
-            specs: self.settings.specs(),
+            specs: self.settings.replica_specs(),
             standing: Arc::clone(&self.archive.standing),
-            limits: archive_decisions::store::Limits::default(),
+            limits: archive_decisions::store::StoreLimits::default(),
             admin: self.archive.admin.clone(),
             copier: Copier::new(self.transfers.clone(), assembler),
             transfers: self.transfers.clone(),
@@ -289,10 +295,10 @@ impl Start {
             retries: retries.clone(),
         });
         let runtime = Handle::current();
-        let stop = self.daemon.tasks.stop();
-        self.daemon
-            .tasks
-            .spawn_blocking("coordinator", move || coordinator.run(&runtime, &stop));
+        let stop = self.daemon.tasks.stop_token();
+        self.daemon.tasks.spawn_blocking("coordinator", move || {
+            coordinator.run_rounds(&runtime, &stop)
+        });
         retries
     }
 
@@ -300,10 +306,10 @@ impl Start {
     fn checks(&self, preserver: &Preserver) -> Result<Arc<Volumes>, StartError> {
         let volumes = Arc::new(Volumes::open(&self.archive.admin).map_err(data_failed)?);
         let automatic = Automatic::new(preserver.clone(), Arc::clone(&volumes));
-        self.daemon.workers.spawn(automatic)?;
+        self.daemon.workers.spawn_worker(automatic)?;
         let schedule = Schedule::new(preserver.clone(), &self.settings.checks);
         let schedule = schedule.map_err(data_failed)?;
-        self.daemon.workers.spawn(schedule)?;
+        self.daemon.workers.spawn_worker(schedule)?;
         Ok(volumes)
     }
 
@@ -317,7 +323,7 @@ impl Start {
         let jobs = archive_jobs::JobTable::new(ledger, clock.clone(), keep, patience);
         let parts = archive_jobs::BatchParts {
             jobs,
-            standing: self.archive.standing.view(),
+            standing: self.archive.standing.standing_view(),
             replicas: Arc::clone(&self.archive.calls.replicas),
             clock,
             meters: archive_jobs::Meters::new(&self.daemon.metrics)?,
@@ -327,11 +333,11 @@ impl Start {
         let opened = spawn_blocking(move || Batches::open(parts)).await?;
         let batches = opened.map_err(data_failed)?;
         let retention = RetentionWorker(batches.clone());
-        self.daemon.workers.spawn(retention)?;
+        self.daemon.workers.spawn_worker(retention)?;
         let own = batches.clone();
         let tasks = self.daemon.tasks.clone();
         self.daemon.tasks.spawn("batch", async move {
-            own.dispatch(tasks).await;
+            own.dispatch_jobs(tasks).await;
         });
         Ok(batches)
     }

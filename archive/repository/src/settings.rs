@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use archive_daemon::notify::SmtpSettings;
 use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
 use archive_daemon::{ByteSize, DaemonSettings, NotifySettings, Period, StartError};
-use archive_decisions::repair::policy::{Automatic, Policy};
+use archive_decisions::repair::policy::{Automatic, RepairPolicy};
 use archive_decisions::store::ReplicaSpec;
 use archive_durable::read_secret;
 use archive_ledger::restore::RestoreTarget;
@@ -168,9 +168,9 @@ impl Default for RepairSettings {
 
 impl RepairSettings {
     /// Returns the policy of automatic repairs.
-    pub(crate) fn policy(&self) -> Policy {
+    pub(crate) fn repair_policy(&self) -> RepairPolicy {
         let longest = SignedDuration::MAX;
-        Policy {
+        RepairPolicy {
             automatic: self.automatic,
             delay: SignedDuration::try_from(self.delay.duration()).unwrap_or(longest),
             brake_files: self.brake_files,
@@ -226,7 +226,7 @@ const fn export() -> Period {
 
 impl Settings {
     /// Returns the replicas as the decisions know them.
-    pub fn specs(&self) -> Vec<ReplicaSpec> {
+    pub fn replica_specs(&self) -> Vec<ReplicaSpec> {
         self.replicas
             .iter()
             .map(|replica| ReplicaSpec {
@@ -243,17 +243,17 @@ impl PartSettings for Settings {
     const FORM: SettingsForm = SettingsForm {
         section: "repository",
         sections: &[
-            Section::of::<Self>(""),
-            Section::of::<DaemonSettings>("daemon"),
-            Section::of::<RpcSettings>("rpc"),
-            Section::of::<RepositorySettings>("repository"),
-            Section::of::<NotifySettings>("notify"),
-            Section::of::<SmtpSettings>("notify.smtp"),
-            Section::of::<RepairSettings>("repair"),
-            Section::of::<CheckSettings>("checks"),
-            Section::of::<DrainSettings>("drain"),
-            Section::of::<BatchSettings>("batch"),
-            Section::of::<ReplicaSettings>("replica"),
+            Section::section_of::<Self>(""),
+            Section::section_of::<DaemonSettings>("daemon"),
+            Section::section_of::<RpcSettings>("rpc"),
+            Section::section_of::<RepositorySettings>("repository"),
+            Section::section_of::<NotifySettings>("notify"),
+            Section::section_of::<SmtpSettings>("notify.smtp"),
+            Section::section_of::<RepairSettings>("repair"),
+            Section::section_of::<CheckSettings>("checks"),
+            Section::section_of::<DrainSettings>("drain"),
+            Section::section_of::<BatchSettings>("batch"),
+            Section::section_of::<ReplicaSettings>("replica"),
         ],
         example: r#"
 [rpc]

@@ -28,14 +28,14 @@ use tonic::transport::server::Connected;
 
 use crate::guard::Peer;
 use crate::identity::Identity;
-use crate::limits::Limits;
+use crate::limits::RpcLimits;
 use crate::refusal::RefusalKind;
 use crate::tls::{Credentials, LoadedCredentials};
 
 /// The way of a connection from TCP to a peer that is known.
 pub(crate) struct Acceptor {
     pub(crate) credentials: Credentials,
-    pub(crate) limits: Limits,
+    pub(crate) limits: RpcLimits,
     /// The token that ends every connection.
     pub(crate) cut: CancellationToken,
 }
@@ -61,13 +61,13 @@ impl Acceptor {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, address)) => {
                         make_place(&mut under_way, limits.handshakes);
-                        let loaded = credentials.current();
+                        let loaded = credentials.current_credentials();
                         let refusals = credentials.refusals().clone();
                         let shaking = handshake(stream, address, loaded, limits.handshake, cut.child_token());
                         let task = async move {
                             let shaken = shaking.await;
                             if shaken.is_err() {
-                                refusals.report(RefusalKind::Connection);
+                                refusals.report_refusal(RefusalKind::Connection);
                             }
                             shaken.ok().flatten()
                         };
@@ -77,7 +77,7 @@ impl Acceptor {
                 },
                 Some(ended) = handshakes.join_next() => {
                     let Ok(Some(shaken)) = ended else { continue };
-                    let current = credentials.current();
+                    let current = credentials.current_credentials();
                     if live.len() >= limits.connections {
                         live.retain(|peer| !peer.cut.is_cancelled());
                     }
@@ -92,13 +92,13 @@ impl Acceptor {
                             }
                             Err(TryAcquireError::NoPermits | TryAcquireError::Closed) => {
                                 tracing::warn!(address = %shaken.live.address, "turned away: too many connections");
-                                credentials.refusals().report(RefusalKind::Connection);
+                                credentials.refusals().report_refusal(RefusalKind::Connection);
                             }
                         }
                     }
                 }
-                _ = recheck.tick() => cut_off(&mut live, &credentials.current()),
-                Ok(()) = exchanged.changed() => cut_off(&mut live, &credentials.current()),
+                _ = recheck.tick() => cut_off(&mut live, &credentials.current_credentials()),
+                Ok(()) = exchanged.changed() => cut_off(&mut live, &credentials.current_credentials()),
             }
         }
     }
@@ -139,7 +139,9 @@ async fn handshake(
 ) -> Result<Option<Handshake>, HandshakeError> {
     let shaking = async {
         stream.set_nodelay(true)?;
-        TlsAcceptor::from(loaded.server()).accept(stream).await
+        TlsAcceptor::from(loaded.server_config())
+            .accept(stream)
+            .await
     };
     match timeout(limit, shaking).await {
         Ok(Ok(stream)) => {
@@ -206,7 +208,7 @@ fn cut_off(live: &mut Vec<WatchedConnection>, current: &LoadedCredentials) {
 impl WatchedConnection {
     /// Returns whether the certificate is still good; cuts the connection if not.
     fn is_good(&self, current: &LoadedCredentials) -> bool {
-        let outcome = current.recheck(&self.chain);
+        let outcome = current.check_chain_again(&self.chain);
         if let Err(error) = &outcome {
             tracing::info!(address = %self.address, %error, "cut off");
             self.cut.cancel();

@@ -1,11 +1,11 @@
 //! Answers on their way to a caller who may read slowly, or never.
 //!
-//! Owns the patience with such a caller. Waiting for one costs no thread: [`feed`] runs blocking work only while its
+//! Owns the patience with such a caller. Waiting for one costs no thread: [`feed_messages`] runs blocking work only while its
 //! answers are taken, and takes the thread away from it otherwise. Each wait for the caller has a limit, [`UNREAD`].
 //!
 //! # Errors
 //!
-//! Every function that sends fails if the caller has gone away or has read nothing for the limit; [`feed`] and
+//! Every function that sends fails if the caller has gone away or has read nothing for the limit; [`feed_messages`] and
 //! [`answer_from`] also if their work does.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use tokio_stream::Stream;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Status;
 
-use crate::kind::Kind;
+use crate::kind::CallErrorKind;
 
 /// The time that a caller may leave an answer unread.
 pub const UNREAD: Duration = Duration::from_mins(2);
@@ -40,7 +40,7 @@ pub const ROOM: usize = 4;
 
 /// Opens a stream in which `room` answers may wait to be read, and the task that fills it: the caller starts the task
 /// among its own. The error that `work` ends with is the last answer.
-pub fn open<T, F>(
+pub fn open_answers<T, F>(
     room: usize,
     work: impl FnOnce(Answers<T>) -> F,
 ) -> (AnswerStream<T>, impl Future<Output = ()> + Send + 'static)
@@ -58,7 +58,7 @@ where
     (stream, task)
 }
 
-/// Opens a stream as [`open`] does, for work that blocks; the task needs a thread that may.
+/// Opens a stream as [`open_answers`] does, for work that blocks; the task needs a thread that may.
 pub fn open_blocking<T: Send + 'static>(
     room: usize,
     work: impl FnOnce(&Answers<T>) -> Result<(), Status> + Send + 'static,
@@ -78,7 +78,7 @@ fn channel<T: Send + 'static>(room: usize) -> (Answers<T>, AnswerStream<T>) {
 }
 
 /// Sends one answer. Fails if the caller has gone away, or leaves it unread for [`UNREAD`].
-pub async fn send<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
+pub async fn send_answer<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
     deliver(answers, Ok(answer), UNREAD).await
 }
 
@@ -98,7 +98,7 @@ pub async fn send_within<T>(
 /// Sends one answer from a thread that may block. The thread waits for the caller, at most for [`UNREAD`]: where many
 /// answers go to unknown callers, use [`answer_from`].
 pub fn send_blocking<T>(answers: &Answers<T>, answer: T) -> Result<(), Status> {
-    Handle::current().block_on(send(answers, answer))
+    Handle::current().block_on(send_answer(answers, answer))
 }
 
 /// Sends the error that ends the answers. A caller that has gone away, or does not read within [`UNREAD`], does not get
@@ -124,19 +124,19 @@ fn caller_gone() -> Status {
 }
 
 fn unread_answer() -> Status {
-    Kind::TimedOut.status("the caller does not read; ask again, and read what comes")
+    CallErrorKind::TimedOut.to_status("the caller does not read; ask again, and read what comes")
 }
 
 /// The state of blocking work after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum WorkProgress {
     /// The work has sent everything.
     Done,
-    /// [`Outlet::send`] returned `false`: the work is called again once its messages were taken.
+    /// [`Outlet::send_message`] returned `false`: the work is called again once its messages were taken.
     Paused,
 }
 
-/// The outlet into which blocking work sends while [`feed`] runs it.
+/// The outlet into which blocking work sends while [`feed_messages`] runs it.
 #[derive(Debug)]
 pub struct Outlet<M> {
     to: mpsc::Sender<M>,
@@ -147,8 +147,8 @@ pub struct Outlet<M> {
 
 impl<M> Outlet<M> {
     /// Sends one message, which is never lost while a receiver exists. Returns `false` if it is not taken now. The work
-    /// should then remember its place and return [`Progress::Paused`], so that its thread is free.
-    pub fn send(&mut self, message: M) -> bool {
+    /// should then remember its place and return [`WorkProgress::Paused`], so that its thread is free.
+    pub fn send_message(&mut self, message: M) -> bool {
         if !self.parked.is_empty() {
             self.parked.push_back(message);
             return false;
@@ -169,7 +169,7 @@ impl<M> Outlet<M> {
     }
 }
 
-/// The error of [`feed`].
+/// The error of [`feed_messages`].
 #[derive(Debug, thiserror::Error)]
 pub enum FeedError<E> {
     /// The work failed.
@@ -197,9 +197,9 @@ enum FeedEnd {
 /// # Errors
 ///
 /// [`FeedError`] if the work fails, or is not done when the runtime ends.
-pub async fn feed<M, E>(
+pub async fn feed_messages<M, E>(
     to: &mpsc::Sender<M>,
-    work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
+    work: impl FnMut(&mut Outlet<M>) -> Result<WorkProgress, E> + Send + 'static,
 ) -> Result<(), FeedError<E>>
 where
     M: Send + 'static,
@@ -208,10 +208,12 @@ where
     feed_within(to, Duration::MAX, work).await.map(drop)
 }
 
-/// Runs `work` as [`feed`] does, for a caller, who may leave an answer unread for [`UNREAD`].
+/// Runs `work` as [`feed_messages`] does, for a caller, who may leave an answer unread for [`UNREAD`].
 pub async fn answer_from<T>(
     answers: &Answers<T>,
-    mut work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<Progress, Status> + Send + 'static,
+    mut work: impl FnMut(&mut Outlet<Result<T, Status>>) -> Result<WorkProgress, Status>
+    + Send
+    + 'static,
 ) -> Result<(), Status>
 where
     T: Send + 'static,
@@ -221,14 +223,16 @@ where
         Ok(FeedEnd::Gone) => Err(caller_gone()),
         Ok(FeedEnd::Unread) => Err(unread_answer()),
         Err(FeedError::Work(status)) => Err(status),
-        Err(stopped @ FeedError::Stopped) => Err(Kind::Unavailable.status(stopped.to_string())),
+        Err(stopped @ FeedError::Stopped) => {
+            Err(CallErrorKind::Unavailable.to_status(stopped.to_string()))
+        }
     }
 }
 
 async fn feed_within<M, E>(
     to: &mpsc::Sender<M>,
     patience: Duration,
-    mut work: impl FnMut(&mut Outlet<M>) -> Result<Progress, E> + Send + 'static,
+    mut work: impl FnMut(&mut Outlet<M>) -> Result<WorkProgress, E> + Send + 'static,
 ) -> Result<FeedEnd, FeedError<E>>
 where
     M: Send + 'static,
@@ -260,9 +264,9 @@ where
             }
         }
         match progress.map_err(FeedError::Work)? {
-            Progress::Done => return Ok(FeedEnd::Whole),
-            Progress::Paused if to.is_closed() => return Ok(FeedEnd::Gone),
-            Progress::Paused => {}
+            WorkProgress::Done => return Ok(FeedEnd::Whole),
+            WorkProgress::Paused if to.is_closed() => return Ok(FeedEnd::Gone),
+            WorkProgress::Paused => {}
         }
     }
 }
@@ -289,16 +293,16 @@ mod tests {
     /// Sends the numbers from 0 up to `end`.
     fn count_to(
         end: u32,
-    ) -> impl FnMut(&mut Outlet<Result<u32, Status>>) -> Result<Progress, Status> {
+    ) -> impl FnMut(&mut Outlet<Result<u32, Status>>) -> Result<WorkProgress, Status> {
         let mut next = 0;
         move |outlet| {
             while next < end {
                 next += 1;
-                if !outlet.send(Ok(next - 1)) {
-                    return Ok(Progress::Paused);
+                if !outlet.send_message(Ok(next - 1)) {
+                    return Ok(WorkProgress::Paused);
                 }
             }
-            Ok(Progress::Done)
+            Ok(WorkProgress::Done)
         }
     }
 
@@ -352,11 +356,11 @@ mod tests {
         with_one_blocking_thread(async {
             let (numbers, mut taken) = mpsc::channel(1);
             let feeding = async {
-                let all = feed(&numbers, |outlet: &mut Outlet<u32>| {
+                let all = feed_messages(&numbers, |outlet: &mut Outlet<u32>| {
                     for number in 0..5 {
-                        outlet.send(number);
+                        outlet.send_message(number);
                     }
-                    Ok::<_, Status>(Progress::Done)
+                    Ok::<_, Status>(WorkProgress::Done)
                 });
                 all.await.unwrap();
                 drop(numbers);
@@ -381,8 +385,8 @@ mod tests {
         let handle = runtime.handle().clone();
         runtime.shutdown_background();
         let (numbers, _taken) = mpsc::channel(1);
-        let feeding = feed(&numbers, |_outlet: &mut Outlet<u32>| {
-            Ok::<_, Status>(Progress::Done)
+        let feeding = feed_messages(&numbers, |_outlet: &mut Outlet<u32>| {
+            Ok::<_, Status>(WorkProgress::Done)
         });
         let fed = handle.block_on(feeding);
         assert!(matches!(fed, Err(FeedError::Stopped)), "{fed:?}");
@@ -397,8 +401,8 @@ mod tests {
         let last = Err(Status::internal("the last word"));
         let late = timeout(PATIENCE, deliver(&answers, last, short)).await;
         assert_eq!(
-            Kind::from_status(&late.unwrap().unwrap_err()),
-            Kind::TimedOut
+            CallErrorKind::from_status(&late.unwrap().unwrap_err()),
+            CallErrorKind::TimedOut
         );
         let fed = timeout(PATIENCE, feed_within(&answers, short, count_to(1))).await;
         assert_eq!(fed.unwrap().unwrap(), FeedEnd::Unread);
@@ -407,9 +411,9 @@ mod tests {
     /// Fails if a stream ends as if it were whole when its work failed.
     #[tokio::test]
     async fn failed_work_ends_stream_with_error() {
-        let (stream, task) = open(1, |answers| async move {
-            send(&answers, 1).await?;
-            Err(Kind::Storage.status("the disk"))
+        let (stream, task) = open_answers(1, |answers| async move {
+            send_answer(&answers, 1).await?;
+            Err(CallErrorKind::Storage.to_status("the disk"))
         });
         let all = tokio_stream::StreamExt::collect::<Vec<_>>(stream);
         let ((), all) = timeout(PATIENCE, async { tokio::join!(task, all) })
@@ -417,8 +421,8 @@ mod tests {
             .unwrap();
         let answers = all
             .into_iter()
-            .map(|answer| answer.map_err(|status| Kind::from_status(&status)));
-        assert!(answers.eq([Ok(1), Err(Kind::Storage)]));
+            .map(|answer| answer.map_err(|status| CallErrorKind::from_status(&status)));
+        assert!(answers.eq([Ok(1), Err(CallErrorKind::Storage)]));
     }
 
     /// Fails if work continues for a caller that has gone away.

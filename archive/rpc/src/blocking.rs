@@ -2,7 +2,7 @@
 
 use tokio::task::spawn_blocking;
 
-use crate::{CallError, Kind};
+use crate::{CallError, CallErrorKind};
 
 /// Runs work that blocks, on a thread that may.
 ///
@@ -13,5 +13,5 @@ pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, CallError> {
     let done = spawn_blocking(work).await;
-    done.map_err(|error| Kind::Internal.error(error.to_string()))
+    done.map_err(|error| CallErrorKind::Internal.to_error(error.to_string()))
 }

@@ -18,8 +18,8 @@
 //! };
 //! let acceptor = BrowserAcceptor::for_sites(vec![site], UnknownHosts::Refused, BrowserOptions::default(), now)?;
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8443").await?;
-//! let (stream, _address) = listener.accept().await?;
-//! let encrypted = acceptor.accept(stream).await?;
+//! let (stream, _address) = listener.accept_browser().await?;
+//! let encrypted = acceptor.accept_browser(stream).await?;
 //! # drop(encrypted);
 //! # Ok(())
 //! # }
@@ -234,7 +234,7 @@ impl BrowserAcceptor {
     /// # Errors
     ///
     /// [`SiteError::Tls`] only.
-    pub fn making(
+    pub fn making_certificates(
         maker: Arc<dyn MakeCertificate>,
         options: BrowserOptions,
     ) -> Result<Self, SiteError> {
@@ -265,11 +265,11 @@ impl BrowserAcceptor {
     /// # Errors
     ///
     /// [`SiteError`] names the file and the fault.
-    pub fn reload(&self, now: SystemTime) -> Result<(), SiteError> {
+    pub fn reload_certificates(&self, now: SystemTime) -> Result<(), SiteError> {
         match &self.certificates {
-            Certificates::Sites(sites) => sites.reload(now),
+            Certificates::Sites(sites) => sites.reload_certificates(now),
             Certificates::Made(made) => {
-                made.forget();
+                made.forget_certificates();
                 Ok(())
             }
         }
@@ -280,7 +280,7 @@ impl BrowserAcceptor {
     /// # Errors
     ///
     /// The reason why the client has no encrypted stream now.
-    pub async fn accept<S>(&self, stream: S) -> Result<BrowserStream<S>, BrowserError>
+    pub async fn accept_browser<S>(&self, stream: S) -> Result<BrowserStream<S>, BrowserError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
@@ -292,7 +292,7 @@ impl BrowserAcceptor {
     ///
     /// # Errors
     ///
-    /// As those of [`BrowserAcceptor::accept`].
+    /// As those of [`BrowserAcceptor::accept_browser`].
     pub async fn accept_for<S>(
         &self,
         stream: S,
@@ -349,8 +349,11 @@ impl BrowserAcceptor {
 impl Certificates {
     async fn choose(&self, host: Option<String>) -> Result<Arc<CertifiedKey>, BrowserError> {
         match self {
-            Self::Sites(sites) => sites.choose(host),
-            Self::Made(made) => made.choose(host.ok_or(BrowserError::NoHost)?).await,
+            Self::Sites(sites) => sites.choose_certificate(host),
+            Self::Made(made) => {
+                made.choose_certificate(host.ok_or(BrowserError::NoHost)?)
+                    .await
+            }
         }
     }
 }

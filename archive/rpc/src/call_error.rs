@@ -5,21 +5,21 @@
 
 use tonic::{Code, Status};
 
-use crate::kind::Kind;
+use crate::kind::CallErrorKind;
 
 /// The error of a call, or a part of it, that could not be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct CallError {
     /// The kind of error, which says what the caller does next.
-    pub kind: Kind,
+    pub kind: CallErrorKind,
     /// The reason for people.
     pub reason: String,
 }
 
-impl Kind {
+impl CallErrorKind {
     /// Makes an error of this kind.
-    pub fn error(self, reason: impl Into<String>) -> CallError {
+    pub fn to_error(self, reason: impl Into<String>) -> CallError {
         CallError {
             kind: self,
             reason: reason.into(),
@@ -29,18 +29,18 @@ impl Kind {
 
 impl From<Status> for CallError {
     fn from(status: Status) -> Self {
-        let kind = Kind::from_status(&status);
+        let kind = CallErrorKind::from_status(&status);
         // Only the transport itself uses this code.
-        if status.code() == Code::Unimplemented && kind == Kind::Invalid {
-            return kind.error("it is of an older version, which cannot do this; upgrade it");
+        if status.code() == Code::Unimplemented && kind == CallErrorKind::Invalid {
+            return kind.to_error("it is of an older version, which cannot do this; upgrade it");
         }
-        kind.error(status.message())
+        kind.to_error(status.message())
     }
 }
 
 impl From<CallError> for Status {
     fn from(error: CallError) -> Self {
-        error.kind.status(error.reason)
+        error.kind.to_status(error.reason)
     }
 }
 
@@ -51,8 +51,8 @@ mod tests {
     /// Fails if an error that becomes a status and is read back has another kind or reason.
     #[test]
     fn kind_and_reason_pass_both_doors() {
-        for kind in Kind::ALL {
-            let error = kind.error("ä reason\nof two lines");
+        for kind in CallErrorKind::ALL {
+            let error = kind.to_error("ä reason\nof two lines");
             assert_eq!(CallError::from(Status::from(error.clone())), error);
             assert_eq!(error.to_string(), "ä reason\nof two lines");
         }
@@ -63,9 +63,9 @@ mod tests {
     #[test]
     fn unknown_call_is_distinguished_from_wrong_request() {
         let unknown = CallError::from(Status::unimplemented(""));
-        assert_eq!(unknown.kind, Kind::Invalid);
+        assert_eq!(unknown.kind, CallErrorKind::Invalid);
         assert!(unknown.reason.contains("older version"), "{unknown}");
         let wrong = CallError::from(Status::invalid_argument("no name"));
-        assert_eq!(wrong, Kind::Invalid.error("no name"));
+        assert_eq!(wrong, CallErrorKind::Invalid.to_error("no name"));
     }
 }

@@ -17,7 +17,7 @@ use tonic::body::Body;
 use tonic::codegen::Bytes;
 
 use crate::identity::Identity;
-use crate::kind::Kind;
+use crate::kind::CallErrorKind;
 
 /// The setting of the most calls of one caller.
 const SETTING: &str = "rpc.calls_per_caller";
@@ -44,7 +44,7 @@ impl Callers {
     }
 
     /// Counts one more call of the caller; refuses it if the caller has too many.
-    pub(crate) fn enter(&self, caller: &Identity) -> Result<CallPlace, Status> {
+    pub(crate) fn enter_call(&self, caller: &Identity) -> Result<CallPlace, Status> {
         let mut grants = caller.grants().iter();
         if grants.any(|grant| !grant.role().is_personal()) {
             return Ok(CallPlace { counted: None });
@@ -54,7 +54,7 @@ impl Callers {
         let count = under_way.entry(Arc::clone(&name)).or_default();
         if *count >= self.most {
             let most = self.most;
-            return Err(Kind::Unavailable.status(format!(
+            return Err(CallErrorKind::Unavailable.to_status(format!(
                 "{name} has {most} calls under way here, and may have no more at once (`{SETTING}`); let some end, then \
                  ask again"
             )));
@@ -137,24 +137,27 @@ mod tests {
         let callers = Callers::new(2);
         let anna = identity(&["reader/anna"]);
         let ben = identity(&["reader/ben"]);
-        let one = callers.enter(&anna).unwrap();
-        let _two = callers.enter(&anna).unwrap();
-        let refused = callers.enter(&anna).unwrap_err();
-        assert_eq!(Kind::from_status(&refused), Kind::Unavailable);
+        let one = callers.enter_call(&anna).unwrap();
+        let _two = callers.enter_call(&anna).unwrap();
+        let refused = callers.enter_call(&anna).unwrap_err();
+        assert_eq!(
+            CallErrorKind::from_status(&refused),
+            CallErrorKind::Unavailable
+        );
         for said in ["reader/anna", "2 calls", "`rpc.calls_per_caller`"] {
             assert!(refused.message().contains(said), "{refused}");
         }
-        let _bens = callers.enter(&ben).unwrap();
+        let _bens = callers.enter_call(&ben).unwrap();
         drop(one);
-        let _again = callers.enter(&anna).unwrap();
-        assert!(callers.enter(&anna).is_err());
+        let _again = callers.enter_call(&anna).unwrap();
+        assert!(callers.enter_call(&anna).is_err());
     }
 
     /// Fails if the table of callers keeps those who have gone.
     #[test]
     fn callers_without_calls_are_forgotten() {
         let callers = Callers::new(1);
-        drop(callers.enter(&identity(&["reader/anna"])).unwrap());
+        drop(callers.enter_call(&identity(&["reader/anna"])).unwrap());
         assert!(callers.lock().is_empty());
     }
 
@@ -164,8 +167,8 @@ mod tests {
         let callers = Callers::new(1);
         for role in Role::ALL {
             let caller = identity(&[&format!("{role}/one")]);
-            let _first = callers.enter(&caller).unwrap();
-            let second = callers.enter(&caller);
+            let _first = callers.enter_call(&caller).unwrap();
+            let second = callers.enter_call(&caller);
             assert_eq!(second.is_err(), role.is_personal(), "{role}");
         }
     }

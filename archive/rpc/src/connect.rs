@@ -22,9 +22,9 @@ use tokio_rustls::client::TlsStream;
 use tonic::codegen::http::Uri;
 use tonic::transport::{Channel, Endpoint};
 
-use crate::kind::Kind;
-use crate::limits::Limits;
-use crate::role::shortened;
+use crate::kind::CallErrorKind;
+use crate::limits::RpcLimits;
+use crate::role::shorten_text;
 use crate::tls::Credentials;
 use crate::verify::{ExpectedIdentity, client_config};
 
@@ -80,12 +80,12 @@ pub enum ConnectError {
 
 impl ConnectError {
     /// Returns the kind of error, which says what the caller does next.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> CallErrorKind {
         match self {
-            Self::Address(_) => Kind::Invalid,
-            Self::WrongServer { .. } | Self::Refused { .. } => Kind::Refused,
-            Self::TimedOut { .. } => Kind::TimedOut,
-            Self::Unreachable { .. } | Self::Broken { .. } => Kind::Unavailable,
+            Self::Address(_) => CallErrorKind::Invalid,
+            Self::WrongServer { .. } | Self::Refused { .. } => CallErrorKind::Refused,
+            Self::TimedOut { .. } => CallErrorKind::TimedOut,
+            Self::Unreachable { .. } | Self::Broken { .. } => CallErrorKind::Unavailable,
         }
     }
 
@@ -101,11 +101,11 @@ impl ConnectError {
 /// # Errors
 ///
 /// [`ConnectError`] says what is wrong with the address, the network or the server.
-pub async fn connect(
+pub async fn connect_channel(
     address: &str,
     credentials: &Credentials,
     expected: &ExpectedIdentity,
-    limits: &Limits,
+    limits: &RpcLimits,
 ) -> Result<Channel, ConnectError> {
     let dialler = Arc::new(Dialler::new(address, credentials, expected, limits)?);
     let endpoint = dialler.endpoint()?;
@@ -130,7 +130,7 @@ pub fn connect_lazy(
     address: &str,
     credentials: &Credentials,
     expected: &ExpectedIdentity,
-    limits: &Limits,
+    limits: &RpcLimits,
 ) -> Result<Channel, ConnectError> {
     let dialler = Arc::new(Dialler::new(address, credentials, expected, limits)?);
     let endpoint = dialler.endpoint()?;
@@ -143,7 +143,7 @@ struct Dialler {
     address: String,
     credentials: Credentials,
     expected: ExpectedIdentity,
-    limits: Limits,
+    limits: RpcLimits,
 }
 
 /// The buffer only holds the server's first word; larger reads pass it by.
@@ -154,7 +154,7 @@ impl Dialler {
         address: &str,
         credentials: &Credentials,
         expected: &ExpectedIdentity,
-        limits: &Limits,
+        limits: &RpcLimits,
     ) -> Result<Self, ConnectError> {
         let host_port = address.strip_prefix("https://").unwrap_or(address);
         let host_port = host_port.strip_suffix('/').unwrap_or(host_port);
@@ -171,7 +171,7 @@ impl Dialler {
             || host.contains(['/', '@', '?', '#'])
             || (host.contains(':') && !bracketed)
         {
-            return Err(ConnectError::Address(shortened(address)));
+            return Err(ConnectError::Address(shorten_text(address)));
         }
         Ok(Self {
             address: host_port.to_owned(),
@@ -219,7 +219,7 @@ impl Dialler {
             .await
             .map_err(unreachable)?;
         tcp.set_nodelay(true).map_err(unreachable)?;
-        let config = client_config(self.credentials.current(), &self.expected)
+        let config = client_config(self.credentials.current_credentials(), &self.expected)
             .map_err(|error| self.broken(&error))?;
         // The name is neither sent nor checked: the certificate's role and name decide.
         let nobody = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0, 0, 0, 0])));

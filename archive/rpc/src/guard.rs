@@ -18,7 +18,7 @@ use tracing::Instrument;
 
 use crate::callers::{CallPlace, Callers};
 use crate::identity::{Identity, InvalidIdentity};
-use crate::kind::Kind;
+use crate::kind::CallErrorKind;
 use crate::refusal::{RefusalKind, Refusals};
 use crate::rules::Rules;
 
@@ -67,11 +67,12 @@ impl GuardLayer {
                 "this is environment {ours:?}; the certificate is of {theirs:?}"
             )));
         }
-        let refused = |e: crate::rules::Refusal| Kind::Refused.status(e.to_string());
+        let refused =
+            |e: crate::rules::CallRefusal| CallErrorKind::Refused.to_status(e.to_string());
         self.rules
-            .check(request.uri().path(), identity)
+            .check_call(request.uri().path(), identity)
             .map_err(refused)?;
-        let place = self.callers.enter(identity)?;
+        let place = self.callers.enter_call(identity)?;
         Ok((Arc::clone(identity), place))
     }
 }
@@ -124,7 +125,7 @@ where
                 let address = request.extensions().get::<Peer>().map(|peer| peer.address);
                 let address = address.map(tracing::field::display);
                 tracing::info!(address, reason = status.message(), "refused");
-                self.guard.refusals.report(RefusalKind::Call);
+                self.guard.refusals.report_refusal(RefusalKind::Call);
                 Box::pin(ready(Ok(status.into_http())))
             }
         }
@@ -143,7 +144,7 @@ mod tests {
 
     /// Returns the status of a call by this peer, and the caller that the handler saw.
     async fn called(peer: Option<Result<Identity, InvalidIdentity>>) -> (Code, String) {
-        let rules = Rules::new().allow("/a.B/C", &[Role::Reader]);
+        let rules = Rules::new().allow_call("/a.B/C", &[Role::Reader]);
         let handler = service_fn(|request: Request<Body>| async move {
             let caller = request
                 .extensions()

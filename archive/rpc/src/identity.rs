@@ -13,7 +13,7 @@ use tonic::Status;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
-use crate::role::{Grant, InvalidGrant, Role, SCHEME, is_environment, shortened};
+use crate::role::{Grant, InvalidGrant, Role, SCHEME, is_environment, shorten_text};
 
 /// The holder of a certificate: an environment and the grants of this environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,24 +124,24 @@ impl Identity {
     }
 
     /// Returns when the certificate ends.
-    pub fn expires(&self) -> SystemTime {
+    pub fn expiry_time(&self) -> SystemTime {
         self.expires
     }
 
     /// Returns whether the holder may act in `role`, by that role or by one that includes it.
-    pub fn has(&self, role: Role) -> bool {
+    pub fn has_role(&self, role: Role) -> bool {
         self.grants.iter().any(|grant| grant.role().includes(role))
     }
 
     /// Returns whether the holder is exactly `name` in exactly `role`: a heartbeat speaks only for its own id.
-    pub fn is(&self, role: Role, name: &str) -> bool {
+    pub fn is_named(&self, role: Role, name: &str) -> bool {
         self.grants
             .iter()
             .any(|grant| grant.role() == role && grant.name() == name)
     }
 
     /// Returns the one name of all personal roles; `None` for a part of the archive.
-    pub fn person(&self) -> Option<&str> {
+    pub fn person_name(&self) -> Option<&str> {
         self.grants
             .iter()
             .find(|grant| grant.role().is_personal())
@@ -194,7 +194,7 @@ fn read_names<'a>(
 
 fn read_name(uri: &str) -> Result<(&str, Grant), InvalidIdentity> {
     let form = || InvalidIdentity::Uri {
-        uri: shortened(uri),
+        uri: shorten_text(uri),
     };
     let (environment, grant) = uri
         .strip_prefix(SCHEME)
@@ -204,7 +204,7 @@ fn read_name(uri: &str) -> Result<(&str, Grant), InvalidIdentity> {
         return Err(form());
     }
     let grant = grant.parse().map_err(|reason| InvalidIdentity::Grant {
-        uri: shortened(uri),
+        uri: shorten_text(uri),
         reason,
     })?;
     Ok((environment, grant))

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_stream::Stream;
 use tonic::Status;
 
-use crate::kind::Kind;
+use crate::kind::CallErrorKind;
 
 /// A stream that ends with `DEADLINE_EXCEEDED` when no message comes within the limit.
 pub struct IdleTimeout<S> {
@@ -62,7 +62,7 @@ where
             Poll::Ready(()) => {
                 self.stream = None;
                 let reason = format!("stalled: no message within {:?}", self.limit);
-                Poll::Ready(Some(Err(Kind::TimedOut.status(reason))))
+                Poll::Ready(Some(Err(CallErrorKind::TimedOut.to_status(reason))))
             }
         }
     }
@@ -93,8 +93,8 @@ mod tests {
         assert_eq!(stream.next().await.unwrap().unwrap(), 1);
         let status = stream.next().await.unwrap().unwrap_err();
         assert_eq!(
-            (status.code(), Kind::from_status(&status)),
-            (tonic::Code::DeadlineExceeded, Kind::TimedOut)
+            (status.code(), CallErrorKind::from_status(&status)),
+            (tonic::Code::DeadlineExceeded, CallErrorKind::TimedOut)
         );
         assert!(status.message().contains("stalled"), "{status}");
         assert!(sender.is_closed(), "the sender learns of it");
@@ -122,12 +122,12 @@ mod tests {
     /// Fails if an error within a stream changes its kind, or the messages behind it are lost.
     #[tokio::test]
     async fn errors_of_the_stream_pass() {
-        let items = [Ok(1), Err(Kind::Damaged.status("x")), Ok(2)];
+        let items = [Ok(1), Err(CallErrorKind::Damaged.to_status("x")), Ok(2)];
         let mut stream = IdleTimeout::new(tokio_stream::iter(items), Duration::from_mins(1));
         assert_eq!(stream.next().await.unwrap().unwrap(), 1);
         assert_eq!(
-            Kind::from_status(&stream.next().await.unwrap().unwrap_err()),
-            Kind::Damaged
+            CallErrorKind::from_status(&stream.next().await.unwrap().unwrap_err()),
+            CallErrorKind::Damaged
         );
         assert_eq!(stream.next().await.unwrap().unwrap(), 2);
         assert!(stream.next().await.is_none());

@@ -7,7 +7,7 @@ use tonic::Code;
 
 /// The kind of an error, by what the caller does next. Stable: the texts are on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum CallErrorKind {
     /// The request is wrong: correct it.
     Invalid,
     /// The archive has no such thing.
@@ -41,7 +41,7 @@ pub enum Kind {
 #[error("{0:?} is not a kind of error")]
 pub struct UnknownKind(String);
 
-impl Kind {
+impl CallErrorKind {
     /// Every kind.
     pub const ALL: [Self; 13] = [
         Self::Invalid,
@@ -79,7 +79,7 @@ impl Kind {
     }
 
     /// Returns the gRPC code of the kind, for clients that know only codes.
-    pub const fn code(self) -> Code {
+    pub const fn status_code(self) -> Code {
         match self {
             Self::Invalid => Code::InvalidArgument,
             Self::NotFound => Code::NotFound,
@@ -101,13 +101,13 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for CallErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for CallErrorKind {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {

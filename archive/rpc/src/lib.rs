@@ -24,9 +24,9 @@
 //! ```
 //! use archive_rpc::{Grant, Role, Rules};
 //!
-//! let rules = Rules::new().allow("/holdfast.archive.v1.Access/Get", &[Role::Reader]);
+//! let rules = Rules::new().allow_call("/holdfast.archive.v1.Access/Get", &[Role::Reader]);
 //! assert_eq!(rules.missing(["/holdfast.archive.v1.Access/Put"]), ["/holdfast.archive.v1.Access/Put"]);
-//! assert_eq!("officer/anna".parse::<Grant>().unwrap().role(), Role::Officer);
+//! assert_eq!("officer/anna".parse::<Grant>().unwrap().any_of_role(), Role::Officer);
 //! ```
 
 #![warn(missing_docs)]
@@ -66,21 +66,21 @@ pub use answers::{AnswerStream, Answers};
 pub use blocking::run_blocking;
 pub use browser::{BrowserAcceptor, BrowserError, BrowserOptions, BrowserStream, SiteError};
 pub use call_error::CallError;
-pub use connect::{ConnectError, connect, connect_lazy};
+pub use connect::{ConnectError, connect_channel, connect_lazy};
 pub use identity::{Identity, InvalidIdentity};
 pub use idle::IdleTimeout;
 pub use invalid::InvalidMessage;
-pub use kind::Kind;
-pub use limits::Limits;
+pub use kind::CallErrorKind;
+pub use limits::RpcLimits;
 pub use page::Page;
 pub use patience::PatientWriter;
 pub use peer::Peer;
-pub use pki::{Authority, IssuedCertificate, PkiError, Serial, Validity};
+pub use pki::{CertificateAuthority, IssuedCertificate, PkiError, Serial, Validity};
 pub use refusal::RefusalKind;
 pub use role::{Grant, InvalidGrant, InvalidRole, Role};
 pub use rules::{Rules, rpc_paths};
-pub use serve::{DrainOutcome, ServeError, Server, Services, bind};
+pub use serve::{DrainOutcome, ServeError, Server, Services, bind_address};
 pub use settings::RpcSettings;
-pub use steps::{CallFailure, StepReader, StepStream, Steps};
+pub use steps::{CallFailure, CallSteps, StepReader, StepStream};
 pub use tls::{CredentialFile, CredentialFiles, CredentialPem, Credentials, CredentialsError};
 pub use verify::ExpectedIdentity;

@@ -11,7 +11,7 @@ pub const LARGEST_MESSAGE: usize = 8 << 20;
 
 /// The limits of a server or a channel. Both ends read the first five and `given_up`; the others are a server's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RpcLimits {
     /// The HTTP/2 receive window of a stream, in bytes. 2 MiB: uploads are five times faster than with the default.
     pub stream_window: u32,
     /// The HTTP/2 receive window of a connection, in bytes. Over distance: at least bandwidth × round trip.
@@ -41,7 +41,7 @@ pub struct Limits {
     pub drain: Duration,
 }
 
-impl Limits {
+impl RpcLimits {
     /// Returns the limits changed for a connection of many messages that may be tiny and are read late.
     ///
     /// Our HTTP/2 library ends a connection on which many small frames wait to be read: each of less than 256 bytes
@@ -57,7 +57,7 @@ impl Limits {
     }
 }
 
-impl Limits {
+impl RpcLimits {
     /// Returns the limits changed for a connection whose streams are read at different paces, as one that carries the
     /// bytes of many callers: a few unread streams would fill the connection's window, and nothing else could be
     /// answered on it. The bytes that wait are bounded by the windows of the streams.
@@ -71,7 +71,7 @@ impl Limits {
 }
 
 // Frames stay at HTTP/2's 16 KiB: a frame is a TLS record, and larger ones measured erratic.
-impl Default for Limits {
+impl Default for RpcLimits {
     fn default() -> Self {
         Self {
             stream_window: 2 << 20,

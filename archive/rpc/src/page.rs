@@ -18,7 +18,7 @@ const MOST_BYTES: usize = 1 << 20;
 /// assert_eq!(page.push("a".to_owned()), None);
 /// assert_eq!(page.push("b".to_owned()), None);
 /// assert_eq!(page.push("c".to_owned()).unwrap(), ["a", "b"]);
-/// assert_eq!(page.take(), ["c"]);
+/// assert_eq!(page.take_page(), ["c"]);
 /// ```
 #[derive(Debug)]
 pub struct Page<T> {
@@ -47,7 +47,7 @@ impl<T: Message> Page<T> {
     pub fn push(&mut self, item: T) -> Option<Vec<T>> {
         let bytes = item.encoded_len();
         let has_room = self.items.len() < self.most && self.bytes + bytes <= MOST_BYTES;
-        let full = (!has_room && !self.items.is_empty()).then(|| self.take());
+        let full = (!has_room && !self.items.is_empty()).then(|| self.take_page());
         self.bytes += bytes;
         self.items.push(item);
         full
@@ -59,7 +59,7 @@ impl<T: Message> Page<T> {
     }
 
     /// Takes the items that were not sent yet.
-    pub fn take(&mut self) -> Vec<T> {
+    pub fn take_page(&mut self) -> Vec<T> {
         self.bytes = 0;
         std::mem::take(&mut self.items)
     }
@@ -91,7 +91,7 @@ mod tests {
             let mut page = Page::new();
             let full = items.iter().filter_map(|item| page.push(item.clone()));
             let mut sent: Vec<Vec<String>> = full.collect();
-            sent.push(page.take());
+            sent.push(page.take_page());
             assert!(page.is_empty());
             for items in &sent {
                 let bytes: usize = items.iter().map(Message::encoded_len).sum();

@@ -12,7 +12,7 @@ use rustls::pki_types::pem::{Error, PemObject};
 const LARGEST_FILE: u64 = 4 << 20;
 
 /// Reads a file of PEM text.
-pub(crate) fn read(path: &Path) -> io::Result<String> {
+pub(crate) fn read_pem(path: &Path) -> io::Result<String> {
     read_open(File::open(path)?)
 }
 
@@ -34,7 +34,7 @@ fn read_open(file: File) -> io::Result<String> {
 }
 
 /// Reads all sections of one kind, and at least one. Sections of other kinds are skipped.
-pub(crate) fn sections<T: PemObject>(text: &str) -> Result<Vec<T>, String> {
+pub(crate) fn pem_sections<T: PemObject>(text: &str) -> Result<Vec<T>, String> {
     let found = T::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<T>, _>>();
     let found = found.map_err(|error| reason(&error))?;
     if found.is_empty() {
@@ -45,7 +45,7 @@ pub(crate) fn sections<T: PemObject>(text: &str) -> Result<Vec<T>, String> {
 }
 
 /// Reads the first section of one kind.
-pub(crate) fn first<T: PemObject>(text: &str) -> Result<T, String> {
+pub(crate) fn first_section<T: PemObject>(text: &str) -> Result<T, String> {
     T::from_pem_slice(text.as_bytes()).map_err(|error| reason(&error))
 }
 

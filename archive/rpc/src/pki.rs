@@ -21,15 +21,15 @@ use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
-use crate::pem::first;
-use crate::role::{Grant, SCHEME, is_environment, shortened};
+use crate::pem::first_section;
+use crate::role::{Grant, SCHEME, is_environment, shorten_text};
 
 mod revoked;
 mod validity;
 
 pub use revoked::Serial;
 pub use validity::Validity;
-use validity::time;
+use validity::time_at;
 
 /// The reason why an authority could not be made or read, or could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub enum PkiError {
 }
 
 /// The authority of an environment: its certificate and its private key.
-pub struct Authority {
+pub struct CertificateAuthority {
     environment: String,
     certificate: String,
     issuer: Issuer<'static, KeyPair>,
@@ -95,17 +95,17 @@ pub struct IssuedCertificate {
     pub fingerprint: String,
 }
 
-impl Authority {
+impl CertificateAuthority {
     /// Makes the authority of `environment`, with a fresh key.
     ///
     /// # Errors
     ///
     /// [`PkiError`] if the environment's name is not allowed, the validity is empty, or no key can be made.
-    pub fn create(environment: &str, validity: Validity) -> Result<Self, PkiError> {
+    pub fn create_authority(environment: &str, validity: Validity) -> Result<Self, PkiError> {
         if !is_environment(environment) {
-            return Err(PkiError::Environment(shortened(environment)));
+            return Err(PkiError::Environment(shorten_text(environment)));
         }
-        let mut params = validity.params()?;
+        let mut params = validity.certificate_params()?;
         params.distinguished_name.push(
             DnType::CommonName,
             format!("Holdfast authority of {environment}"),
@@ -133,7 +133,8 @@ impl Authority {
         let what = "the authority's certificate";
         let key =
             KeyPair::from_pem(key).map_err(|e| unreadable("the authority's private key", &e))?;
-        let der = first::<CertificateDer<'_>>(certificate).map_err(|e| unreadable(what, &e))?;
+        let der =
+            first_section::<CertificateDer<'_>>(certificate).map_err(|e| unreadable(what, &e))?;
         let parsed = parsed(&der, what)?;
         if !parsed.is_ca() {
             return Err(unreadable(
@@ -189,14 +190,14 @@ impl Authority {
     ///
     /// [`PkiError`] if there is no grant, a host is neither an address nor a name, or the certificate would outlive the
     /// authority.
-    pub fn issue(
+    pub fn issue_certificate(
         &self,
         grants: &[Grant],
         hosts: &[&str],
         validity: Validity,
     ) -> Result<IssuedCertificate, PkiError> {
         let subject = grants.first().ok_or(PkiError::NoGrant)?;
-        let mut params = validity.params()?;
+        let mut params = validity.certificate_params()?;
         if validity.not_after > self.not_after()? {
             return Err(PkiError::Validity);
         }
@@ -214,7 +215,7 @@ impl Authority {
                 Err(_not_an_address) if DnsName::try_from(*host).is_ok() => {
                     SanType::DnsName((*host).try_into()?)
                 }
-                Err(_not_an_address) => return Err(PkiError::Host(shortened(host))),
+                Err(_not_an_address) => return Err(PkiError::Host(shorten_text(host))),
             });
         }
         params.is_ca = IsCa::ExplicitNoCa;
@@ -235,12 +236,12 @@ impl Authority {
     }
 
     fn der(&self) -> Result<CertificateDer<'static>, PkiError> {
-        first(&self.certificate).map_err(|e| unreadable("the authority's certificate", &e))
+        first_section(&self.certificate).map_err(|e| unreadable("the authority's certificate", &e))
     }
 
     fn not_after(&self) -> Result<SystemTime, PkiError> {
         let der = self.der()?;
-        time(
+        time_at(
             parsed(&der, "the authority's certificate")?
                 .validity()
                 .not_after
@@ -249,7 +250,7 @@ impl Authority {
     }
 }
 
-impl fmt::Debug for Authority {
+impl fmt::Debug for CertificateAuthority {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Authority")
             .field("environment", &self.environment)
@@ -312,9 +313,11 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn identity_in(environment: &str, texts: &[&str]) -> Identity {
-        let authority = Authority::create(environment, long()).unwrap();
-        let issued = authority.issue(&grants(texts), &[], long()).unwrap();
-        let der = first::<CertificateDer<'_>>(&issued.certificate).unwrap();
+        let authority = CertificateAuthority::create_authority(environment, long()).unwrap();
+        let issued = authority
+            .issue_certificate(&grants(texts), &[], long())
+            .unwrap();
+        let der = first_section::<CertificateDer<'_>>(&issued.certificate).unwrap();
         let identity = Identity::from_certificate(&der).unwrap();
         assert_eq!(identity.fingerprint(), issued.fingerprint);
         identity
@@ -329,27 +332,32 @@ pub(crate) mod tests {
             identity.to_string(),
             "officer/anna, operator/anna, node/kb-3"
         );
-        assert_eq!(identity.person(), Some("anna"));
-        assert_eq!(identity.expires(), long().not_after);
+        assert_eq!(identity.person_name(), Some("anna"));
+        assert_eq!(identity.expiry_time(), long().not_after);
         assert_eq!(identity.fingerprint().len(), 64);
-        assert!(identity.has(crate::Role::Reader) && !identity.has(crate::Role::Researcher));
-        assert!(identity.is(crate::Role::Node, "kb-3") && !identity.is(crate::Role::Node, "kb-4"));
-        assert!(!identity.is(crate::Role::Reader, "anna"));
-        assert_eq!(super::tests::identity(&["node/kb-3"]).person(), None);
+        assert!(
+            identity.has_role(crate::Role::Reader) && !identity.has_role(crate::Role::Researcher)
+        );
+        assert!(
+            identity.is_named(crate::Role::Node, "kb-3")
+                && !identity.is_named(crate::Role::Node, "kb-4")
+        );
+        assert!(!identity.is_named(crate::Role::Reader, "anna"));
+        assert_eq!(super::tests::identity(&["node/kb-3"]).person_name(), None);
     }
 
     /// Fails if an authority that is opened again has another name or key, or a private key shows in debug output.
     #[test]
     fn reopened_authority_continues_issuing() {
-        let made = Authority::create("archive.example", long()).unwrap();
-        let taken = Authority::from_pem(made.certificate(), &made.key()).unwrap();
+        let made = CertificateAuthority::create_authority("archive.example", long()).unwrap();
+        let taken = CertificateAuthority::from_pem(made.certificate(), &made.key()).unwrap();
         assert_eq!(
             (taken.environment(), taken.certificate()),
             ("archive.example", made.certificate())
         );
         assert_eq!(taken.key(), made.key());
         let issued = taken
-            .issue(
+            .issue_certificate(
                 &grants(&["viewer/web"]),
                 &["127.0.0.1", "::1", "localhost"],
                 long(),
@@ -371,25 +379,27 @@ pub(crate) mod tests {
     /// that is cut.
     #[test]
     fn authority_with_wrong_key_or_certificate_is_refused() {
-        let a = Authority::create("lab", long()).unwrap();
-        let b = Authority::create("lab", long()).unwrap();
+        let a = CertificateAuthority::create_authority("lab", long()).unwrap();
+        let b = CertificateAuthority::create_authority("lab", long()).unwrap();
         assert!(matches!(
-            Authority::from_pem(a.certificate(), &b.key()),
+            CertificateAuthority::from_pem(a.certificate(), &b.key()),
             Err(PkiError::OtherKey)
         ));
-        let leaf = a.issue(&grants(&["officer/anna"]), &[], long()).unwrap();
+        let leaf = a
+            .issue_certificate(&grants(&["officer/anna"]), &[], long())
+            .unwrap();
         assert!(matches!(
-            Authority::from_pem(&leaf.certificate, &leaf.key),
+            CertificateAuthority::from_pem(&leaf.certificate, &leaf.key),
             Err(PkiError::Unreadable { .. })
         ));
         for cut in 0..a.certificate().len() - 1 {
             assert!(
-                Authority::from_pem(&a.certificate()[..cut], &a.key()).is_err(),
+                CertificateAuthority::from_pem(&a.certificate()[..cut], &a.key()).is_err(),
                 "cut at {cut}"
             );
         }
         assert!(matches!(
-            Authority::from_pem(a.certificate(), ""),
+            CertificateAuthority::from_pem(a.certificate(), ""),
             Err(PkiError::Unreadable { .. })
         ));
     }
@@ -401,22 +411,22 @@ pub(crate) mod tests {
         for bad in ["", "Lab", "a/b", "a b", "-"] {
             assert!(
                 matches!(
-                    Authority::create(bad, long()),
+                    CertificateAuthority::create_authority(bad, long()),
                     Err(PkiError::Environment(_))
                 ),
                 "{bad:?}"
             );
         }
-        let authority = Authority::create("lab", long()).unwrap();
+        let authority = CertificateAuthority::create_authority("lab", long()).unwrap();
         let anna = grants(&["officer/anna"]);
         assert!(matches!(
-            authority.issue(&[], &[], long()),
+            authority.issue_certificate(&[], &[], long()),
             Err(PkiError::NoGrant)
         ));
         for bad in ["", "a b", "http://x", "a/b", "ä.example"] {
             assert!(
                 matches!(
-                    authority.issue(&anna, &[bad], long()),
+                    authority.issue_certificate(&anna, &[bad], long()),
                     Err(PkiError::Host(_))
                 ),
                 "{bad:?}"
@@ -437,7 +447,7 @@ pub(crate) mod tests {
             };
             assert!(
                 matches!(
-                    authority.issue(&anna, &[], validity),
+                    authority.issue_certificate(&anna, &[], validity),
                     Err(PkiError::Validity)
                 ),
                 "{validity:?}"

@@ -14,7 +14,7 @@ pub enum RefusalKind {
 
 impl RefusalKind {
     /// Returns the value of two that belongs to this kind, such as its counter.
-    pub fn choose<T>(self, call: T, connection: T) -> T {
+    pub fn choose_by_kind<T>(self, call: T, connection: T) -> T {
         match self {
             Self::Call => call,
             Self::Connection => connection,
@@ -34,7 +34,7 @@ impl Refusals {
         self.0.get_or_init(|| Box::new(hear));
     }
 
-    pub(crate) fn report(&self, kind: RefusalKind) {
+    pub(crate) fn report_refusal(&self, kind: RefusalKind) {
         if let Some(hear) = self.0.get() {
             hear(kind);
         }

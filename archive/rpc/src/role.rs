@@ -50,7 +50,7 @@ impl Grant {
                 name: name.to_owned(),
             })
         } else {
-            Err(InvalidGrant::Name(shortened(name)))
+            Err(InvalidGrant::Name(shorten_text(name)))
         }
     }
 
@@ -82,7 +82,7 @@ impl FromStr for Grant {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (role, name) = text
             .split_once('/')
-            .ok_or_else(|| InvalidGrant::Form(shortened(text)))?;
+            .ok_or_else(|| InvalidGrant::Form(shorten_text(text)))?;
         Self::new(role.parse()?, name)
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn is_environment(text: &str) -> bool {
 }
 
 /// Returns as much of a text from outside as an error repeats.
-pub(crate) fn shortened(text: &str) -> String {
+pub(crate) fn shorten_text(text: &str) -> String {
     text.chars().take(120).collect()
 }
 

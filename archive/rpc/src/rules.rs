@@ -1,6 +1,6 @@
 //! The rules: which roles may call which RPC. A call without a rule is denied.
 //!
-//! Owns the table and the question [`Rules::check`]. Not promised: a decision about arguments; a rule sees a path and
+//! Owns the table and the question [`Rules::check_call`]. Not promised: a decision about arguments; a rule sees a path and
 //! an identity, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use prost::Message;
 use prost_types::FileDescriptorSet;
 
 use crate::identity::Identity;
-use crate::role::{Role, shortened};
+use crate::role::{Role, shorten_text};
 
 /// The table of rules: the full path of an RPC (`/package.Service/Method`) → the roles that may call it.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ enum PermittedCallers {
 
 /// The reason why a call was not let through.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum CallRefusal {
     /// The identity carries none of the roles that may.
     #[error("`{}` is for {}; this certificate is {caller}", verb(.path), list(.roles))]
     Role {
@@ -66,7 +66,7 @@ impl Rules {
 
     /// Lets `roles` call `path`. Several calls for one path add up; without any role no caller may.
     #[must_use]
-    pub fn allow(mut self, path: &str, roles: &[Role]) -> Self {
+    pub fn allow_call(mut self, path: &str, roles: &[Role]) -> Self {
         let rule = self
             .admitted
             .entry(path.to_owned())
@@ -81,15 +81,17 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] if no rule names the path, or none of the caller's roles is admitted.
-    pub fn check(&self, path: &str, caller: &Identity) -> Result<(), Refusal> {
+    /// [`CallRefusal`] if no rule names the path, or none of the caller's roles is admitted.
+    pub fn check_call(&self, path: &str, caller: &Identity) -> Result<(), CallRefusal> {
         match self.admitted.get(path) {
-            None => Err(Refusal::NoRule(shortened(path))),
+            None => Err(CallRefusal::NoRule(shorten_text(path))),
             Some(PermittedCallers::Everybody) => Ok(()),
-            Some(PermittedCallers::Roles(roles)) if roles.iter().any(|role| caller.has(*role)) => {
+            Some(PermittedCallers::Roles(roles))
+                if roles.iter().any(|role| caller.has_role(*role)) =>
+            {
                 Ok(())
             }
-            Some(PermittedCallers::Roles(roles)) => Err(Refusal::Role {
+            Some(PermittedCallers::Roles(roles)) => Err(CallRefusal::Role {
                 path: path.to_owned(),
                 roles: roles.iter().copied().collect(),
                 caller: caller.to_string(),
@@ -98,7 +100,7 @@ impl Rules {
     }
 
     /// Returns those of `paths` that no rule names. A server does not start while there are any.
-    pub fn missing(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
+    pub fn missing_paths(&self, paths: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
         let missing = |path: &String| !self.admitted.contains_key(path);
         paths
             .into_iter()
@@ -178,14 +180,14 @@ mod tests {
     fn path_without_rule_is_denied() {
         let anna = identity(&["officer/anna", "operator/anna", "custodian/anna"]);
         assert_eq!(
-            Rules::new().check("/a.B/C", &anna),
-            Err(Refusal::NoRule("/a.B/C".into()))
+            Rules::new().check_call("/a.B/C", &anna),
+            Err(CallRefusal::NoRule("/a.B/C".into()))
         );
-        let rules = Rules::new().allow("/a.B/C", &[]);
-        let error = rules.check("/a.B/C", &anna).unwrap_err().to_string();
+        let rules = Rules::new().allow_call("/a.B/C", &[]);
+        let error = rules.check_call("/a.B/C", &anna).unwrap_err().to_string();
         assert!(error.contains("is for nobody"), "{error}");
         // A prefix, a suffix or another spelling is another path.
-        let rules = Rules::new().allow("/a.B/C", &[Role::Officer]);
+        let rules = Rules::new().allow_call("/a.B/C", &[Role::Officer]);
         for other in [
             "/a.B/C/",
             "/a.B/",
@@ -195,9 +197,9 @@ mod tests {
             "/a.B/C%00",
             "",
         ] {
-            assert!(rules.check(other, &anna).is_err(), "{other:?}");
+            assert!(rules.check_call(other, &anna).is_err(), "{other:?}");
         }
-        assert_eq!(rules.check("/a.B/C", &anna), Ok(()));
+        assert_eq!(rules.check_call("/a.B/C", &anna), Ok(()));
     }
 
     /// Fails if a rule for a role admits a caller whose role does not include it, or refuses one whose role does.
@@ -206,13 +208,13 @@ mod tests {
         // Written down here once more: the rules ask the roles themselves.
         let readers = [Role::Reader, Role::Researcher, Role::Officer];
         for needed in Role::ALL {
-            let rules = Rules::new().allow("/a.B/C", &[needed]);
+            let rules = Rules::new().allow_call("/a.B/C", &[needed]);
             for held in Role::ALL {
                 let caller = identity(&[&format!("{held}/x")]);
                 let is_admitted =
                     held == needed || (needed == Role::Reader && readers.contains(&held));
                 assert_eq!(
-                    rules.check("/a.B/C", &caller).is_ok(),
+                    rules.check_call("/a.B/C", &caller).is_ok(),
                     is_admitted,
                     "{held} calls for {needed}"
                 );
@@ -225,10 +227,10 @@ mod tests {
     #[test]
     fn a_refusal_names_who_may_and_who_asked() {
         let rules = Rules::new()
-            .allow("/a.B/C", &[Role::Custodian])
-            .allow("/a.B/C", &[Role::Operator]);
+            .allow_call("/a.B/C", &[Role::Custodian])
+            .allow_call("/a.B/C", &[Role::Operator]);
         let error = rules
-            .check("/a.B/C", &identity(&["reader/ben"]))
+            .check_call("/a.B/C", &identity(&["reader/ben"]))
             .unwrap_err()
             .to_string();
         assert_eq!(
@@ -248,8 +250,8 @@ mod tests {
             ("/a.B/SetNodeMode", "set node mode"),
             ("/a.B/Get", "get"),
         ] {
-            let rules = Rules::new().allow(path, &[Role::Operator]);
-            let refused = rules.check(path, &identity(&["reader/ben"]));
+            let rules = Rules::new().allow_call(path, &[Role::Operator]);
+            let refused = rules.check_call(path, &identity(&["reader/ben"]));
             assert_eq!(
                 refused.unwrap_err().to_string(),
                 format!("`{expected}` is for operator; this certificate is reader/ben")
@@ -269,9 +271,9 @@ mod tests {
                 "/grpc.health.v1.Health/Watch"
             ]
         );
-        let rules = Rules::new().allow("/a.B/C", &[]);
-        assert_eq!(rules.missing(&paths), Vec::<String>::new());
-        assert_eq!(rules.missing(["/a.B/C", "/a.B/D"]), ["/a.B/D"]);
+        let rules = Rules::new().allow_call("/a.B/C", &[]);
+        assert_eq!(rules.missing_paths(&paths), Vec::<String>::new());
+        assert_eq!(rules.missing_paths(["/a.B/C", "/a.B/D"]), ["/a.B/D"]);
         assert_eq!(
             rules
                 .paths()

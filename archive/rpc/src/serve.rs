@@ -19,7 +19,7 @@ use tonic_health::server::{HealthReporter, HealthService};
 
 use crate::accept::Acceptor;
 use crate::guard::GuardLayer;
-use crate::limits::Limits;
+use crate::limits::RpcLimits;
 use crate::rules::{InvalidDescriptors, Rules, rpc_paths};
 use crate::tls::Credentials;
 
@@ -73,7 +73,7 @@ pub enum ServeError {
 /// # Errors
 ///
 /// [`ServeError::Bind`] if the address is taken, or is not one of this machine.
-pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError> {
+pub async fn bind_address(address: &str) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Bind {
         address: address.to_owned(),
         source,
@@ -86,7 +86,7 @@ pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError
 /// A server that offers services to everybody who has a certificate of its environment, and may make the call.
 ///
 /// ```
-/// use archive_rpc::{Credentials, Limits, Rules, ServeError, Server, Services, bind};
+/// use archive_rpc::{Credentials, RpcLimits, Rules, ServeError, Server, Services, bind};
 /// use tonic::service::Routes;
 ///
 /// /// Has nothing but its health to tell, until `stop` is ready.
@@ -98,10 +98,10 @@ pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError
 ///     };
 ///     let (listener, address) = bind("127.0.0.1:0").await?;
 ///     println!("it listens on {address}");
-///     let limits = Limits { connections: 100, ..Limits::default() };
+///     let limits = RpcLimits { connections: 100, ..RpcLimits::default() };
 ///     let drained = Server::new(services, credentials)
-///         .within(limits)
-///         .serve(listener, stop)
+///         .within_limits(limits)
+///         .serve_connections(listener, stop)
 ///         .await?;
 ///     println!("it ended: {drained:?}");
 ///     Ok(())
@@ -111,7 +111,7 @@ pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), ServeError
 pub struct Server {
     services: Services,
     credentials: Credentials,
-    limits: Limits,
+    limits: RpcLimits,
 }
 
 impl Server {
@@ -120,24 +120,24 @@ impl Server {
         Self {
             services,
             credentials,
-            limits: Limits::default(),
+            limits: RpcLimits::default(),
         }
     }
 
     /// Gives the server other limits.
     #[must_use]
-    pub fn within(mut self, limits: Limits) -> Self {
+    pub fn within_limits(mut self, limits: RpcLimits) -> Self {
         self.limits = limits;
         self
     }
 
     /// Serves until `shutdown` is ready. Then no connection is accepted any more, calls under way run to their end, and
-    /// after [`Limits::drain`] are cut. Dropping the future cuts at once.
+    /// after [`RpcLimits::drain`] are cut. Dropping the future cuts at once.
     ///
     /// # Errors
     ///
     /// [`ServeError`] if an RPC has no rule, or the server broke.
-    pub async fn serve(
+    pub async fn serve_connections(
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
@@ -207,18 +207,18 @@ impl Server {
         Ok(drained?)
     }
 
-    /// Serves like [`Server::serve`], and logs a warning if calls still under way had to be cut.
+    /// Serves like [`Server::serve_connections`], and logs a warning if calls still under way had to be cut.
     ///
     /// # Errors
     ///
-    /// Fails when [`Server::serve`] does.
+    /// Fails when [`Server::serve_connections`] does.
     pub async fn serve_and_log(
         self,
         listener: TcpListener,
         shutdown: impl Future<Output = ()>,
     ) -> Result<(), ServeError> {
         let after = self.limits.drain;
-        let drained = self.serve(listener, shutdown).await?;
+        let drained = self.serve_connections(listener, shutdown).await?;
         if drained == DrainOutcome::Cut {
             tracing::warn!(?after, "calls still under way were cut");
         }
@@ -237,7 +237,7 @@ impl Health {
         let mut names = BTreeSet::from([String::new()]);
         for descriptors in &services.descriptors {
             let paths = rpc_paths(descriptors)?;
-            let missing = services.rules.missing(&paths);
+            let missing = services.rules.missing_paths(&paths);
             if !missing.is_empty() {
                 return Err(ServeError::NoRule(missing));
             }

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::{CALLS_PER_CALLER, Limits};
+use crate::limits::{CALLS_PER_CALLER, RpcLimits};
 use crate::tls::{CredentialFiles, Credentials, CredentialsError};
 
 /// The address at which a part listens, and its certificate.
@@ -58,7 +58,7 @@ impl RpcSettings {
     /// # Errors
     ///
     /// [`CredentialsError`] if a file cannot be read, or they do not fit together.
-    pub fn credentials(&self, now: SystemTime) -> Result<Credentials, CredentialsError> {
+    pub fn load_credentials(&self, now: SystemTime) -> Result<Credentials, CredentialsError> {
         let files = CredentialFiles {
             certificate: self.certificate.clone(),
             key: self.key.clone(),
@@ -69,11 +69,11 @@ impl RpcSettings {
     }
 
     /// Returns the limits of a server with these settings, which ends `drain` after it was asked to.
-    pub fn limits(&self, drain: Duration) -> Limits {
-        Limits {
+    pub fn rpc_limits(&self, drain: Duration) -> RpcLimits {
+        RpcLimits {
             drain,
             calls_per_caller: self.calls_per_caller.get(),
-            ..Limits::default()
+            ..RpcLimits::default()
         }
     }
 }
@@ -96,12 +96,16 @@ mod tests {
             ("", CALLS_PER_CALLER.get()),
             (r#", "calls_per_caller": 3"#, 3),
         ] {
-            let expected = Limits {
+            let expected = RpcLimits {
                 calls_per_caller,
                 drain,
-                ..Limits::default()
+                ..RpcLimits::default()
             };
-            assert_eq!(settings(text).unwrap().limits(drain), expected, "{text}");
+            assert_eq!(
+                settings(text).unwrap().rpc_limits(drain),
+                expected,
+                "{text}"
+            );
         }
         assert!(settings(r#", "calls_per_caller": 0"#).is_err());
     }

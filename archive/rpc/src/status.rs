@@ -10,15 +10,15 @@ use tonic::metadata::MetadataValue;
 use tonic::{Code, Status};
 
 use crate::connect::ConnectError;
-use crate::kind::Kind;
+use crate::kind::CallErrorKind;
 
 /// The key of the kind in the metadata of a status.
 const KEY: &str = "holdfast-kind";
 
-impl Kind {
+impl CallErrorKind {
     /// Makes a status of this kind.
-    pub fn status(self, message: impl Into<String>) -> Status {
-        let mut status = Status::new(self.code(), message);
+    pub fn to_status(self, message: impl Into<String>) -> Status {
+        let mut status = Status::new(self.status_code(), message);
         status
             .metadata_mut()
             .insert(KEY, MetadataValue::from_static(self.as_str()));
@@ -70,10 +70,10 @@ mod tests {
     /// Fails if the headers of a status change its kind, or a reason of several lines.
     #[test]
     fn every_kind_survives_the_wire() {
-        for kind in Kind::ALL {
-            let received = sent(&kind.status("ä reason\nof two lines"));
-            assert_eq!(Kind::from_status(&received), kind);
-            assert_eq!(received.code(), kind.code());
+        for kind in CallErrorKind::ALL {
+            let received = sent(&kind.to_status("ä reason\nof two lines"));
+            assert_eq!(CallErrorKind::from_status(&received), kind);
+            assert_eq!(received.code(), kind.status_code());
             assert_eq!(received.message(), "ä reason\nof two lines");
             assert_eq!(kind.to_string().parse(), Ok(kind));
         }
@@ -82,26 +82,29 @@ mod tests {
     /// Fails if a status of a peer that sends no kind gets another meaning than that of its code.
     #[test]
     fn status_without_kind_is_read_by_code() {
-        for kind in Kind::ALL {
+        for kind in CallErrorKind::ALL {
             let coarser = [
-                (Kind::NotEnoughReplicas, Kind::Unavailable),
-                (Kind::Storage, Kind::Internal),
+                (CallErrorKind::NotEnoughReplicas, CallErrorKind::Unavailable),
+                (CallErrorKind::Storage, CallErrorKind::Internal),
             ];
             let expected = coarser
                 .iter()
                 .find(|(fine, _)| *fine == kind)
                 .map_or(kind, |(_, coarse)| *coarse);
-            assert_eq!(Kind::from_status(&Status::new(kind.code(), "")), expected);
+            assert_eq!(
+                CallErrorKind::from_status(&Status::new(kind.status_code(), "")),
+                expected
+            );
         }
         for (code, expected) in [
-            (Code::Unauthenticated, Kind::Refused),
-            (Code::Cancelled, Kind::Unavailable),
-            (Code::Unimplemented, Kind::Invalid),
-            (Code::Unknown, Kind::Internal),
-            (Code::Ok, Kind::Internal),
+            (Code::Unauthenticated, CallErrorKind::Refused),
+            (Code::Cancelled, CallErrorKind::Unavailable),
+            (Code::Unimplemented, CallErrorKind::Invalid),
+            (Code::Unknown, CallErrorKind::Internal),
+            (Code::Ok, CallErrorKind::Internal),
         ] {
             assert_eq!(
-                Kind::from_status(&Status::new(code, "")),
+                CallErrorKind::from_status(&Status::new(code, "")),
                 expected,
                 "{code:?}"
             );
@@ -112,9 +115,13 @@ mod tests {
     #[test]
     fn kind_of_later_version_is_read_by_code() {
         for text in ["on-fire", "", "Invalid"] {
-            let mut status = Kind::NoSpace.status("");
+            let mut status = CallErrorKind::NoSpace.to_status("");
             status.metadata_mut().insert(KEY, text.parse().unwrap());
-            assert_eq!(Kind::from_status(&sent(&status)), Kind::NoSpace, "{text:?}");
+            assert_eq!(
+                CallErrorKind::from_status(&sent(&status)),
+                CallErrorKind::NoSpace,
+                "{text:?}"
+            );
         }
     }
 
@@ -124,6 +131,9 @@ mod tests {
         let broken = Status::from_error(Box::new(std::io::Error::from(
             std::io::ErrorKind::ConnectionReset,
         )));
-        assert_eq!(Kind::from_status(&broken), Kind::Unavailable);
+        assert_eq!(
+            CallErrorKind::from_status(&broken),
+            CallErrorKind::Unavailable
+        );
     }
 }

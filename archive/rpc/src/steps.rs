@@ -28,9 +28,9 @@ use tonic::Status;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Steps<T, E>(Pin<Box<dyn Stream<Item = Result<T, E>> + Send>>);
+pub struct CallSteps<T, E>(Pin<Box<dyn Stream<Item = Result<T, E>> + Send>>);
 
-impl<T, E> Steps<T, E> {
+impl<T, E> CallSteps<T, E> {
     /// Makes steps that end when they are complete, or with an error.
     pub fn new(steps: impl Stream<Item = Result<T, E>> + Send + 'static) -> Self {
         Self(Box::pin(steps))
@@ -42,7 +42,7 @@ impl<T, E> Steps<T, E> {
     }
 }
 
-impl<T, E> Stream for Steps<T, E> {
+impl<T, E> Stream for CallSteps<T, E> {
     type Item = Result<T, E>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -50,7 +50,7 @@ impl<T, E> Stream for Steps<T, E> {
     }
 }
 
-impl<T, E> fmt::Debug for Steps<T, E> {
+impl<T, E> fmt::Debug for CallSteps<T, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Steps").finish_non_exhaustive()
     }

@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use tokio_stream::StreamExt;
 use tonic::Status;
 
-use crate::pki::{Authority, Validity};
+use crate::pki::{CertificateAuthority, Validity};
 use crate::role::Grant;
 use crate::rules::{Rules, rpc_paths};
 use crate::steps::{StepReader, StepStream};
@@ -56,17 +56,17 @@ pub async fn read_steps<T: StepReader<Error: Display>>(
 /// use archive_rpc::testing::TestAuthority;
 ///
 /// let authority = TestAuthority::new();
-/// let own = authority.credentials(&["node/n-1"]);
+/// let own = authority.load_credentials(&["node/n-1"]);
 /// assert_eq!(own.identity().grants()[0].to_string(), "node/n-1");
 /// ```
 #[derive(Debug)]
-pub struct TestAuthority(Authority);
+pub struct TestAuthority(CertificateAuthority);
 
 impl TestAuthority {
     /// Makes the authority of an environment named `archive.example`.
     #[expect(clippy::new_without_default, reason = "it makes a key")]
     pub fn new() -> Self {
-        let made = Authority::create("archive.example", validity());
+        let made = CertificateAuthority::create_authority("archive.example", validity());
         Self(made.expect("an authority"))
     }
 
@@ -79,7 +79,9 @@ impl TestAuthority {
     pub fn pem(&self, grants: &[&str]) -> CredentialPem {
         let grants = grants.iter().map(|grant| grant.parse());
         let grants: Vec<Grant> = grants.collect::<Result<_, _>>().expect("grants");
-        let issued = self.0.issue(&grants, &["127.0.0.1"], validity());
+        let issued = self
+            .0
+            .issue_certificate(&grants, &["127.0.0.1"], validity());
         let issued = issued.expect("a certificate");
         CredentialPem {
             certificate: issued.certificate,
@@ -98,7 +100,7 @@ impl TestAuthority {
 /// Checks that rules and RPCs match each other: each RPC of these descriptors has a rule, and each rule an RPC.
 pub fn check_rules(rules: &Rules, descriptors: &[u8]) {
     let paths = rpc_paths(descriptors).expect("descriptors");
-    assert_eq!(rules.missing(&paths), [""; 0], "RPCs without a rule");
+    assert_eq!(rules.missing_paths(&paths), [""; 0], "RPCs without a rule");
     let known = rules.paths().filter(|path| path.starts_with("/holdfast."));
     let is_unknown = |path: &&str| !paths.iter().any(|rpc| rpc == path);
     let unknown: Vec<&str> = known.filter(is_unknown).collect();

@@ -23,7 +23,7 @@ use rustls::{RootCertStore, ServerConfig};
 use tokio::sync::watch;
 
 use crate::identity::{Identity, InvalidIdentity};
-use crate::pem::{self, first, sections};
+use crate::pem::{self, first_section, pem_sections};
 use crate::refusal::{RefusalKind, Refusals};
 
 /// The files of the own certificate and the trusted authorities, read at start and at each reload.
@@ -89,7 +89,7 @@ pub enum CredentialsError {
 
 impl CredentialsError {
     /// Returns the file to mend.
-    pub const fn file(&self) -> CredentialFile {
+    pub const fn wrong_file(&self) -> CredentialFile {
         match self {
             Self::Read { file, .. } | Self::Pem { file, .. } => *file,
             Self::Identity(_) | Self::NotGood(_) => CredentialFile::Certificate,
@@ -174,9 +174,9 @@ impl Credentials {
     /// # Errors
     ///
     /// [`CredentialsError`] if a file cannot be read, or the files do not fit together.
-    pub fn reload(&self, now: SystemTime) -> Result<(), CredentialsError> {
+    pub fn reload_files(&self, now: SystemTime) -> Result<(), CredentialsError> {
         match &self.files {
-            Some(files) => self.replace(&files.read()?, now),
+            Some(files) => self.replace_pem(&files.read()?, now),
             None => Ok(()),
         }
     }
@@ -186,7 +186,11 @@ impl Credentials {
     /// # Errors
     ///
     /// [`CredentialsError`] if a text cannot be read, or the texts do not fit together.
-    pub fn replace(&self, pem: &CredentialPem, now: SystemTime) -> Result<(), CredentialsError> {
+    pub fn replace_pem(
+        &self,
+        pem: &CredentialPem,
+        now: SystemTime,
+    ) -> Result<(), CredentialsError> {
         let loaded = LoadedCredentials::new(pem, now)?;
         drop(self.current.send_replace(Arc::new(loaded)));
         Ok(())
@@ -194,7 +198,7 @@ impl Credentials {
 
     /// Returns the own identity.
     pub fn identity(&self) -> Arc<Identity> {
-        Arc::clone(&self.current().identity)
+        Arc::clone(&self.current_credentials().identity)
     }
 
     /// Sets `hear` as the listener of every refusal by a server with these credentials; only the first call has an
@@ -212,7 +216,7 @@ impl Credentials {
         self.current.subscribe()
     }
 
-    pub(crate) fn current(&self) -> Arc<LoadedCredentials> {
+    pub(crate) fn current_credentials(&self) -> Arc<LoadedCredentials> {
         Arc::clone(&self.current.borrow())
     }
 }
@@ -235,9 +239,9 @@ impl LoadedCredentials {
     fn new(pem: &CredentialPem, now: SystemTime) -> Result<Self, CredentialsError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain: Vec<CertificateDer<'static>> =
-            sections(&pem.certificate).map_err(unreadable(CredentialFile::Certificate))?;
+            pem_sections(&pem.certificate).map_err(unreadable(CredentialFile::Certificate))?;
         let key: PrivateKeyDer<'static> =
-            first(&pem.key).map_err(unreadable(CredentialFile::Key))?;
+            first_section(&pem.key).map_err(unreadable(CredentialFile::Key))?;
         let own = CertifiedKey::from_der(chain, key, &provider).map_err(CredentialsError::Key)?;
         let verifier = verifier(pem, &provider)?;
         let identity =
@@ -261,12 +265,12 @@ impl LoadedCredentials {
     }
 
     /// Returns the configuration of a server, which demands a client certificate.
-    pub(crate) fn server(&self) -> Arc<ServerConfig> {
+    pub(crate) fn server_config(&self) -> Arc<ServerConfig> {
         Arc::clone(&self.server)
     }
 
     /// Returns the own certificate, with its key.
-    pub(crate) fn own(&self) -> Arc<SingleCertAndKey> {
+    pub(crate) fn own_certificate(&self) -> Arc<SingleCertAndKey> {
         Arc::clone(&self.own)
     }
 
@@ -276,7 +280,10 @@ impl LoadedCredentials {
     }
 
     /// Checks whether a peer's certificate is still valid.
-    pub(crate) fn recheck(&self, chain: &[CertificateDer<'_>]) -> Result<(), rustls::Error> {
+    pub(crate) fn check_chain_again(
+        &self,
+        chain: &[CertificateDer<'_>],
+    ) -> Result<(), rustls::Error> {
         // The time is that of the machine, as in a handshake.
         check(self.verifier(), chain, UnixTime::now()).map(drop)
     }
@@ -290,7 +297,7 @@ fn verifier(
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, CredentialsError> {
     let mut roots = RootCertStore::empty();
-    for authority in sections::<CertificateDer<'static>>(&pem.authorities)
+    for authority in pem_sections::<CertificateDer<'static>>(&pem.authorities)
         .map_err(unreadable(CredentialFile::Authorities))?
     {
         roots
@@ -298,7 +305,7 @@ fn verifier(
             .map_err(|e| CredentialsError::Trust(e.to_string()))?;
     }
     let revoked = match &pem.revoked {
-        Some(lists) => sections::<CertificateRevocationListDer<'static>>(lists)
+        Some(lists) => pem_sections::<CertificateRevocationListDer<'static>>(lists)
             .map_err(unreadable(CredentialFile::Revoked))?,
         None => Vec::new(),
     };
@@ -334,7 +341,7 @@ fn unreadable(file: CredentialFile) -> impl Fn(String) -> CredentialsError {
 }
 
 fn read(file: CredentialFile, path: &Path) -> Result<String, CredentialsError> {
-    pem::read(path).map_err(unread(file, path))
+    pem::read_pem(path).map_err(unread(file, path))
 }
 
 fn unread(file: CredentialFile, path: &Path) -> impl Fn(io::Error) -> CredentialsError {

@@ -51,12 +51,12 @@ pub enum WrongServer {
 
 impl ExpectedIdentity {
     /// Expects any server in this role: the repository, whatever its name.
-    pub fn role(role: Role) -> Self {
+    pub fn any_of_role(role: Role) -> Self {
         Self { role, name: None }
     }
 
     /// Expects exactly this server: `node/kb-3`.
-    pub fn named(grant: &Grant) -> Self {
+    pub fn named_grant(grant: &Grant) -> Self {
         Self {
             role: grant.role(),
             name: Some(grant.name().to_owned()),
@@ -86,8 +86,8 @@ pub(crate) fn client_config(
     own: Arc<LoadedCredentials>,
     expected: &ExpectedIdentity,
 ) -> Result<Arc<ClientConfig>, Error> {
-    let certificate = own.own();
-    let provider = Arc::clone(own.server().crypto_provider());
+    let certificate = own.own_certificate();
+    let provider = Arc::clone(own.server_config().crypto_provider());
     let expected = expected.clone();
     let verifier = ExpectedServer { own, expected };
     let mut client = ClientConfig::builder_with_provider(provider)

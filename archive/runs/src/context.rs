@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use archive_batch::{Control, Plan};
+use archive_batch::{Plan, StopControl};
 use archive_bitarchive::Node;
 use archive_daemon::Clock;
 use archive_model::{FileSelection, JobId};
@@ -17,7 +17,7 @@ pub(crate) struct JobContext {
     pub(crate) id: JobId,
     pub(crate) node: Arc<Node>,
     pub(crate) plan: Box<dyn Plan>,
-    pub(crate) control: Control,
+    pub(crate) control: StopControl,
     pub(crate) clock: Clock,
     pub(crate) instruments: JobInstruments,
     /// The bytes of files that were read.

@@ -3,19 +3,19 @@
 use std::sync::OnceLock;
 
 use archive_batch::{File, FileInput, FileResult, Stop, run_file};
-use archive_bitarchive::{Condition, Entry, Layout, NodeError};
+use archive_bitarchive::{CatalogEntry, Condition, Layout, NodeError};
 use archive_durable::DiskError;
-use archive_model::{FailureKind, FileFailure, FileName, FileOutcome, Root};
+use archive_model::{BatchFileOutcome, FailureKind, FileFailure, FileName, Root};
 
 use crate::context::JobContext;
 use crate::early_end::EarlyEnd;
 use crate::output::{FileEvent, FileOutput};
-use crate::pick::{Pick, PickedCopy, pick};
+use crate::pick::{Pick, PickedCopy, pick_copy};
 use crate::source::{CopyProblem, ProvenCopy};
 
 /// Runs the job over one file, and sends its output.
-pub(crate) fn compute(shared: &JobContext, name: &FileName, mut turn: FileOutput) {
-    let last = match pick(&shared.node, name) {
+pub(crate) fn compute_file(shared: &JobContext, name: &FileName, mut turn: FileOutput) {
+    let last = match pick_copy(&shared.node, name) {
         Err(error) => FileEvent::Failed(EarlyEnd::Node(error)),
         Ok(Pick::Gone) => FileEvent::Gone,
         Ok(Pick::Offline(volumes)) => FileEvent::Offline(volumes),
@@ -31,7 +31,7 @@ pub(crate) fn compute(shared: &JobContext, name: &FileName, mut turn: FileOutput
             Err(ended) => FileEvent::Failed(ended),
         },
     };
-    turn.end(last);
+    turn.end_file(last);
 }
 
 fn read(
@@ -54,7 +54,7 @@ fn read(
     let counted = (&shared.bytes, &shared.instruments.bytes);
     let mut source = ProvenCopy::new(picked, &copy, &shared.control, counted);
     // A bug in a job, met by some odd file, must not cost the node that stores the others.
-    let done = archive_daemon::spare(|| {
+    let done = archive_daemon::catch_panic(|| {
         let input = FileInput {
             file: &file,
             source: &mut source,
@@ -74,7 +74,7 @@ fn read(
         }
     };
     let done = recheck(shared, entry, layout, done, &trouble)?;
-    let output = turn.finish().map_err(EarlyEnd::Stopped)?;
+    let output = turn.finish_output().map_err(EarlyEnd::Stopped)?;
     Ok((done, output))
 }
 
@@ -82,7 +82,7 @@ fn read(
 /// files it, so that it is repaired.
 fn recheck(
     shared: &JobContext,
-    entry: &Entry,
+    entry: &CatalogEntry,
     layout: &Layout,
     done: FileResult,
     trouble: &CopyProblem,
@@ -119,9 +119,9 @@ fn recheck(
 }
 
 /// Verifies the whole copy, so that its damage is noted in the catalog.
-fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
+fn file_finding(shared: &JobContext, entry: &CatalogEntry) -> Result<(), EarlyEnd> {
     let now = shared.clock.now();
-    let mut progress = |_| match shared.control.check() {
+    let mut progress = |_| match shared.control.check_stop() {
         Ok(()) => std::ops::ControlFlow::Continue(()),
         Err(_stop) => std::ops::ControlFlow::Break(()),
     };
@@ -134,7 +134,7 @@ fn file_finding(shared: &JobContext, entry: &Entry) -> Result<(), EarlyEnd> {
     match verified {
         Ok(_) => Ok(()),
         Err(NodeError::Stopped(_)) => Err(EarlyEnd::Stopped(
-            shared.control.why().unwrap_or(Stop::Cancelled),
+            shared.control.stop_reason().unwrap_or(Stop::Cancelled),
         )),
         Err(error) => {
             tracing::warn!(file = %name, %volume, %error, "a batch job met damage, and the file was not verified");
@@ -161,12 +161,12 @@ fn unread(reason: &str) -> FileFailure {
 
 fn outcome(
     shared: &JobContext,
-    entry: &Entry,
+    entry: &CatalogEntry,
     root: Root,
     done: FileResult,
     output: u64,
-) -> FileOutcome {
-    FileOutcome {
+) -> BatchFileOutcome {
+    BatchFileOutcome {
         name: entry.name.clone(),
         node: shared.node.id.clone(),
         volume: entry.volume.clone(),

@@ -57,12 +57,12 @@ use crate::rpc::Runner;
 ///
 /// Returns an error if the directory for compiled components cannot be made, if the jobs that ran before cannot be read
 /// or noted, or if the engine for components does not start.
-pub fn start(
+pub fn start_runs(
     node: &Arc<Node>,
     settings: NodeBatchSettings,
     daemon: &Daemon,
 ) -> Result<Box<dyn JobRunner>, RunnerError> {
-    let metrics = daemon.metrics.labelled("node", node.id.as_str());
+    let metrics = daemon.metrics.with_label("node", node.id.as_str());
     let node_jobs = NodeJobs::open(NodeJobsParts {
         node: Arc::clone(node),
         data: node.data.clone(),

@@ -13,7 +13,11 @@ const LEAST: u64 = 2 << 30;
 
 /// Returns the bytes that one of `jobs` may take. All of them together may take `set` bytes; if that is not set, half
 /// of the `installed` memory, but at least [`LEAST`].
-pub(crate) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero<u16>) -> u64 {
+pub(crate) fn memory_share(
+    set: Option<ByteSize>,
+    installed: Option<u64>,
+    jobs: NonZero<u16>,
+) -> u64 {
     let all = set.map_or_else(
         || (installed.unwrap_or_default() / 2).max(LEAST),
         ByteSize::bytes,
@@ -23,7 +27,7 @@ pub(crate) fn share(set: Option<ByteSize>, installed: Option<u64>, jobs: NonZero
 
 /// Returns how many components of `each` bytes are begun at once: as many as fit into a share, but at most `most`, and
 /// always one.
-pub(crate) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<usize> {
+pub(crate) fn fitting_jobs(share: u64, each: u64, most: NonZero<usize>) -> NonZero<usize> {
     let fitting = share.checked_div(each).unwrap_or(u64::MAX);
     let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
     NonZero::new(fitting)
@@ -32,7 +36,7 @@ pub(crate) fn fitting(share: u64, each: u64, most: NonZero<usize>) -> NonZero<us
 }
 
 /// Returns the memory of this machine (`proc_meminfo(5)`), in bytes.
-pub(crate) fn installed() -> Option<u64> {
+pub(crate) fn installed_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     total(&text)
 }
@@ -62,7 +66,11 @@ mod tests {
             (None, Some(1 << 30), LEAST / 4),
             (None, None, LEAST / 4),
         ] {
-            assert_eq!(share(set, installed, FOUR), expected, "{installed:?}");
+            assert_eq!(
+                memory_share(set, installed, FOUR),
+                expected,
+                "{installed:?}"
+            );
         }
     }
 
@@ -79,7 +87,11 @@ mod tests {
             (0, 0, 3, 3),
         ] {
             let most = NonZero::new(most).unwrap();
-            assert_eq!(fitting(share, each, most).get(), expected, "{share} {each}");
+            assert_eq!(
+                fitting_jobs(share, each, most).get(),
+                expected,
+                "{share} {each}"
+            );
         }
     }
 
@@ -97,6 +109,6 @@ mod tests {
         ] {
             assert_eq!(total(text), None, "{text}");
         }
-        assert!(installed().is_some(), "the tests run on Linux");
+        assert!(installed_memory().is_some(), "the tests run on Linux");
     }
 }

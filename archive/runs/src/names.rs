@@ -1,6 +1,6 @@
 //! The names of the files that a job is about, in pages.
 
-use archive_bitarchive::{Condition, Entry, Node, NodeError, Row};
+use archive_bitarchive::{CatalogEntry, Condition, Node, NodeError, Row};
 use archive_model::{FileName, FileSelection, NameList, NamePattern};
 
 /// The number of rows of the catalog that are read before the snapshot of the catalog is released.
@@ -19,7 +19,7 @@ pub(crate) struct NamePage {
 
 /// Returns the next names of files of the archive, in any condition of their copies. A file that nobody admitted is
 /// left out.
-pub(crate) fn page(
+pub(crate) fn names_page(
     node: &Node,
     selection: &FileSelection,
     after: Option<&FileName>,
@@ -43,7 +43,7 @@ fn page_of_list(
     most: usize,
     is_here: impl Fn(&FileName) -> Result<bool, NodeError>,
 ) -> Result<NamePage, NodeError> {
-    let left = list.after(after);
+    let left = list.names_after(after);
     let (now, later) = left.split_at_checked(most).unwrap_or((left, &[]));
     let mut page = NamePage::default();
     for name in now {
@@ -58,7 +58,7 @@ fn page_of_list(
 }
 
 fn page_of(
-    rows: impl Iterator<Item = Result<Entry, NodeError>>,
+    rows: impl Iterator<Item = Result<CatalogEntry, NodeError>>,
     pattern: &NamePattern,
     most: usize,
 ) -> Result<NamePage, NodeError> {
@@ -97,8 +97,8 @@ mod tests {
 
     use super::*;
 
-    fn row(name: &str, volume: &str, condition: Condition) -> Entry {
-        Entry {
+    fn row(name: &str, volume: &str, condition: Condition) -> CatalogEntry {
+        CatalogEntry {
             name: FileName::new(name).unwrap(),
             volume: VolumeId::new(volume).unwrap(),
             row: Row {

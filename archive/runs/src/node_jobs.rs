@@ -66,7 +66,7 @@ pub(crate) struct JobSlot {
 
 impl JobSlot {
     /// Keeps the run noted on disk for as long as the place is taken.
-    pub(crate) fn noting(self, run: NotedRun) -> Self {
+    pub(crate) fn noting_run(self, run: NotedRun) -> Self {
         let mut slot = self;
         slot.noted = Some(run);
         slot
@@ -89,7 +89,7 @@ pub(crate) struct ReduceSlot {
 
 impl ReduceSlot {
     /// Keeps the step noted on disk for as long as the place is taken.
-    pub(crate) fn noting(self, run: NotedRun) -> Self {
+    pub(crate) fn noting_run(self, run: NotedRun) -> Self {
         Self {
             _noted: Some(run),
             ..self
@@ -124,10 +124,10 @@ impl NodeJobs {
             instruments,
         } = parts;
         let cache = data.join("batch-cache");
-        directory::make(&cache)?;
+        directory::make_directory(&cache)?;
         let around = ProcessHooks {
             compiler: executable.map(Compiler::new),
-            spare: |work| archive_daemon::spare(work).is_ok(),
+            spare: |work| archive_daemon::catch_panic(work).is_ok(),
         };
         let cores = || thread::available_parallelism().map_or(1, NonZero::get);
         let workers = settings
@@ -135,7 +135,7 @@ impl NodeJobs {
             .map_or_else(cores, |workers| usize::from(workers.get()));
         Ok(Self {
             node,
-            components: Components::within(around, Some(&cache))?,
+            components: Components::with_hooks(around, Some(&cache))?,
             compiling: Arc::new(Semaphore::new(1)),
             clock,
             tasks,
@@ -144,7 +144,7 @@ impl NodeJobs {
             ahead: NonZero::new(workers.saturating_mul(2))
                 .unwrap_or(NonZero::<usize>::MIN)
                 .min(MOST_AHEAD),
-            share: memory::share(settings.memory, memory::installed(), settings.jobs),
+            share: memory::memory_share(settings.memory, memory::installed_memory(), settings.jobs),
             jobs: Arc::new(Semaphore::new(usize::from(settings.jobs.get()))),
             most_jobs: settings.jobs.get().into(),
             index_jobs: Arc::new(Semaphore::new(JobClass::MOST_OF_INDEX)),
@@ -155,7 +155,7 @@ impl NodeJobs {
     }
 
     /// Takes a place among the jobs of a class. Returns `None` if all places are taken.
-    pub(crate) fn slot(&self, class: JobClass) -> Option<JobSlot> {
+    pub(crate) fn take_slot(&self, class: JobClass) -> Option<JobSlot> {
         let places = match class {
             JobClass::Research => &self.jobs,
             JobClass::Index => &self.index_jobs,
@@ -187,7 +187,7 @@ impl NodeJobs {
     pub(crate) fn most_ahead(&self, program: &Program, memory: u64) -> NonZero<usize> {
         match program {
             Program::BuiltIn(_) => self.ahead,
-            Program::Component(_) => memory::fitting(self.share, memory, self.ahead),
+            Program::Component(_) => memory::fitting_jobs(self.share, memory, self.ahead),
         }
     }
 

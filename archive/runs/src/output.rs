@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use archive_batch::{Control, Sink, Stop};
-use archive_model::FileOutcome;
+use archive_batch::{Sink, Stop, StopControl};
+use archive_model::BatchFileOutcome;
 use bytes::Bytes;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::error::TrySendError;
@@ -26,7 +26,7 @@ pub(crate) enum FileEvent {
     /// The next bytes.
     Output(Bytes),
     /// The file is done.
-    Done(Box<FileOutcome>),
+    Done(Box<BatchFileOutcome>),
     /// The file is no longer here.
     Gone,
     /// The file may be on these volumes, which are offline.
@@ -39,7 +39,7 @@ pub(crate) enum FileEvent {
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerContext {
     pub(crate) workers: Arc<Semaphore>,
-    pub(crate) control: Control,
+    pub(crate) control: StopControl,
     pub(crate) stop: CancellationToken,
     pub(crate) runtime: Handle,
 }
@@ -70,13 +70,13 @@ impl FileOutput {
     }
 
     /// Sends the buffered bytes. Returns the number of bytes of the whole output.
-    pub(crate) fn finish(&mut self) -> Result<u64, Stop> {
+    pub(crate) fn finish_output(&mut self) -> Result<u64, Stop> {
         self.flush(true)?;
         Ok(self.written)
     }
 
     /// Sends the last event. The permit is no longer needed.
-    pub(crate) fn end(mut self, last: FileEvent) {
+    pub(crate) fn end_file(mut self, last: FileEvent) {
         self.permit = None;
         if self.send(last, false).is_err() {
             tracing::debug!("nobody takes the last event of a file: the job has ended");
@@ -121,13 +121,16 @@ impl FileOutput {
     }
 
     fn why(&self) -> Stop {
-        self.waiting.control.why().unwrap_or(Stop::Cancelled)
+        self.waiting
+            .control
+            .stop_reason()
+            .unwrap_or(Stop::Cancelled)
     }
 }
 
 impl Sink for FileOutput {
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
-        self.waiting.control.check()?;
+        self.waiting.control.check_stop()?;
         self.written = self.written.saturating_add(bytes.len() as u64);
         loop {
             let room = PIECE.saturating_sub(self.buffer.len()).min(bytes.len());

@@ -1,6 +1,6 @@
 //! The choice of the copy of a file that a job reads.
 
-use archive_bitarchive::{Condition, Entry, Layout, Node, NodeError};
+use archive_bitarchive::{CatalogEntry, Condition, Layout, Node, NodeError};
 use archive_durable::VolumeProblem;
 use archive_model::{FileName, Root, VolumeId};
 
@@ -12,7 +12,7 @@ pub(crate) enum Pick {
     /// The best copy that is online is read.
     Read(PickedCopy),
     /// The node knows the file, and it is on no disk.
-    Missing { entry: Entry, root: Root },
+    Missing { entry: CatalogEntry, root: Root },
     /// The file may be on volumes that are offline.
     Offline(Vec<(VolumeId, String)>),
     /// The file was never here as a file of the archive, or was removed since its name was read.
@@ -22,14 +22,14 @@ pub(crate) enum Pick {
 /// The copy of a file that a job reads.
 #[derive(Debug)]
 pub(crate) struct PickedCopy {
-    pub(crate) entry: Entry,
+    pub(crate) entry: CatalogEntry,
     /// The root that its bytes are proven against.
     pub(crate) root: Root,
     pub(crate) layout: Layout,
 }
 
 /// Looks the file up again: its name may have been read hours ago.
-pub(crate) fn pick(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
+pub(crate) fn pick_copy(node: &Node, name: &FileName) -> Result<Pick, NodeError> {
     let mut missing = None;
     let mut offline = Vec::new();
     for entry in node.files.find_copies(name)? {

@@ -25,7 +25,7 @@ impl JobRunner for Runner {
         steps: Streaming<wire::BatchRunRequest>,
         idle: Duration,
     ) -> Response<AnswerStream<wire::BatchRunResponse>> {
-        run::run(&self.0, idle, steps)
+        run::run_files(&self.0, idle, steps)
     }
 
     fn reduce(
@@ -33,6 +33,6 @@ impl JobRunner for Runner {
         steps: Streaming<wire::BatchReduceRequest>,
         idle: Duration,
     ) -> Response<AnswerStream<wire::BatchReduceResponse>> {
-        reduce::run(&self.0, idle, steps)
+        reduce::run_reduce(&self.0, idle, steps)
     }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use archive_batch::{Control, Plan, Stop};
-use archive_model::{FileName, FileOutcome, FileSelection, JobId, JobNode, VolumeId};
+use archive_batch::{Plan, Stop, StopControl};
+use archive_model::{BatchFileOutcome, FileName, FileSelection, JobId, JobNode, VolumeId};
 use bytes::Bytes;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::spawn_blocking;
@@ -21,7 +21,7 @@ use crate::context::JobContext;
 use crate::early_end::EarlyEnd;
 use crate::file;
 use crate::instruments::JobInstruments;
-use crate::names::page;
+use crate::names::names_page;
 use crate::node_jobs::{JobSlot, NodeJobs};
 use crate::output::{FileEvent, FileOutput, MOST_WAITING, WorkerContext};
 
@@ -44,7 +44,7 @@ pub(crate) struct RunOrder {
     /// The most files that are begun and not yet sent.
     pub(crate) ahead: NonZero<usize>,
     /// The control that ends the computing of the job.
-    pub(crate) control: Control,
+    pub(crate) control: StopControl,
     /// The token that ends the waiting of the job.
     pub(crate) stop: CancellationToken,
 }
@@ -57,7 +57,7 @@ pub(crate) enum RunStep {
     /// The next bytes of its output.
     Output(Bytes),
     /// The file is done.
-    Done(Box<FileOutcome>),
+    Done(Box<BatchFileOutcome>),
     /// A report of progress.
     Progress(JobNode),
     /// The job is done: the number of files, and the volumes that were offline.
@@ -122,7 +122,7 @@ impl Drop for CountedFile {
 
 impl RunningJob {
     /// Begins a job. Must be called within the runtime.
-    pub(crate) fn begin(node_jobs: &Arc<NodeJobs>, slot: JobSlot, order: RunOrder) -> Self {
+    pub(crate) fn begin_job(node_jobs: &Arc<NodeJobs>, slot: JobSlot, order: RunOrder) -> Self {
         let waiting = WorkerContext {
             workers: Arc::new(Semaphore::new(node_jobs.workers)),
             control: order.control.clone(),
@@ -169,7 +169,7 @@ impl RunningJob {
     }
 
     /// Returns the progress.
-    pub(crate) fn progress(&self) -> JobNode {
+    pub(crate) fn job_progress(&self) -> JobNode {
         let total = self.shared.total.load(Ordering::Relaxed);
         JobNode {
             node: self.shared.node.id.clone(),
@@ -205,10 +205,10 @@ impl RunningJob {
             if !self.has_progressed {
                 // Even the shortest job reports progress once.
                 self.has_progressed = true;
-                return Ok(RunStep::Progress(self.progress()));
+                return Ok(RunStep::Progress(self.job_progress()));
             }
             match self.wait().await {
-                Event::Tick => return Ok(RunStep::Progress(self.progress())),
+                Event::Tick => return Ok(RunStep::Progress(self.job_progress())),
                 Event::Permit(permit) => {
                     let permit = permit.map_err(|error| EarlyEnd::Bug(error.to_string()))?;
                     self.start(permit);
@@ -229,7 +229,8 @@ impl RunningJob {
         }
         let after = self.after.clone();
         let shared = Arc::clone(&self.shared);
-        let read = spawn_blocking(move || page(&shared.node, &shared.selection, after.as_ref()));
+        let read =
+            spawn_blocking(move || names_page(&shared.node, &shared.selection, after.as_ref()));
         let page = read
             .await
             .map_err(|error| EarlyEnd::Bug(error.to_string()))??;
@@ -278,7 +279,7 @@ impl RunningJob {
         let counted = CountedFile::new(&shared.instruments);
         self.node_jobs.tasks.spawn_blocking("batch-file", move || {
             let _counted = counted;
-            file::compute(&shared, &name, turn);
+            file::compute_file(&shared, &name, turn);
         });
     }
 
@@ -310,7 +311,7 @@ impl RunningJob {
             }
             Some(FileEvent::Failed(ended)) => return Err(ended),
             None => {
-                let stopped = self.waiting.control.why().map(EarlyEnd::Stopped);
+                let stopped = self.waiting.control.stop_reason().map(EarlyEnd::Stopped);
                 return Err(stopped.unwrap_or_else(|| {
                     EarlyEnd::Bug("the thread of a file ended without a last event".to_owned())
                 }));
@@ -332,8 +333,8 @@ enum Event {
 /// Counts the files of a job, for people who wait. Ignores errors: the job itself meets them.
 fn count(shared: &JobContext, mut after: Option<FileName>) {
     let mut total = 0;
-    while shared.control.why().is_none() {
-        let Ok(page) = page(&shared.node, &shared.selection, after.as_ref()) else {
+    while shared.control.stop_reason().is_none() {
+        let Ok(page) = names_page(&shared.node, &shared.selection, after.as_ref()) else {
             return;
         };
         total += page.names.len() as u64;

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_batch::{Control, FileSource, ReadError};
-use archive_bitarchive::{Entry, Layout};
+use archive_batch::{FileSource, ReadBytesError, StopControl};
+use archive_bitarchive::{CatalogEntry, Layout};
 use archive_daemon::Counter;
 use archive_durable::{DiskError, UncachedFile};
 use archive_model::FileContent;
@@ -22,8 +22,8 @@ pub(crate) struct OpenCopy {
 
 impl OpenCopy {
     /// Opens the files. An outboard that cannot be opened counts as absent: that costs time, and blames no data.
-    fn open(layout: &Layout, entry: &Entry) -> Result<Self, DiskError> {
-        let target = layout.target(&entry.name);
+    fn open(layout: &Layout, entry: &CatalogEntry) -> Result<Self, DiskError> {
+        let target = layout.target_paths(&entry.name);
         Ok(Self {
             data: UncachedFile::open(&target.file)?,
             outboard: UncachedFile::open(&target.outboard).ok(),
@@ -48,7 +48,7 @@ pub(crate) struct ProvenCopy<'a> {
     picked: &'a PickedCopy,
     copy: &'a OnceLock<OpenCopy>,
     reader: Option<ProvenReader<'a, UncachedFile, UncachedFile>>,
-    control: &'a Control,
+    control: &'a StopControl,
     counted: (&'a AtomicU64, &'a Counter),
     trouble: CopyProblem,
 }
@@ -58,7 +58,7 @@ impl<'a> ProvenCopy<'a> {
     pub(crate) fn new(
         picked: &'a PickedCopy,
         copy: &'a OnceLock<OpenCopy>,
-        control: &'a Control,
+        control: &'a StopControl,
         counted: (&'a AtomicU64, &'a Counter),
     ) -> Self {
         Self {
@@ -76,14 +76,16 @@ impl<'a> ProvenCopy<'a> {
         self.trouble
     }
 
-    fn reader(&mut self) -> Result<&mut ProvenReader<'a, UncachedFile, UncachedFile>, ReadError> {
+    fn reader(
+        &mut self,
+    ) -> Result<&mut ProvenReader<'a, UncachedFile, UncachedFile>, ReadBytesError> {
         if self.reader.is_none() {
             let copy = match OpenCopy::open(&self.picked.layout, &self.picked.entry) {
                 Ok(copy) => self.copy.get_or_init(|| copy),
                 Err(error) => {
                     let reason = error.to_string();
                     self.trouble = CopyProblem::Closed(error);
-                    return Err(ReadError::Gone(reason));
+                    return Err(ReadBytesError::Gone(reason));
                 }
             };
             let content = FileContent {
@@ -95,19 +97,20 @@ impl<'a> ProvenCopy<'a> {
         }
         self.reader
             .as_mut()
-            .ok_or_else(|| ReadError::Gone("it is not open".to_owned()))
+            .ok_or_else(|| ReadBytesError::Gone("it is not open".to_owned()))
     }
 }
 
 impl FileSource for ProvenCopy<'_> {
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadBytesError> {
         let (control, (bytes, counter)) = (self.control.clone(), self.counted);
-        let over = |why: &dyn std::fmt::Display| ReadError::Gone(format!("the job ends: {why}"));
-        control.check().map_err(|stop| over(&stop))?;
+        let over =
+            |why: &dyn std::fmt::Display| ReadBytesError::Gone(format!("the job ends: {why}"));
+        control.check_stop().map_err(|stop| over(&stop))?;
         let mut progress = |read| {
             bytes.fetch_add(read, Ordering::Relaxed);
             counter.inc_by(read);
-            match control.check() {
+            match control.check_stop() {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_stop) => ControlFlow::Break(()),
             }
@@ -116,7 +119,7 @@ impl FileSource for ProvenCopy<'_> {
             Ok(count) => Ok(count),
             Err(ProvenReadError::Damaged { range, reason }) => {
                 self.trouble = CopyProblem::Damaged;
-                Err(ReadError::Damaged { range, reason })
+                Err(ReadBytesError::Damaged { range, reason })
             }
             Err(ProvenReadError::Stopped) => Err(over(&"it was stopped")),
         }

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_durable::{DiskError, read_state, replace};
+use archive_durable::{DiskError, read_state, replace_file};
 use archive_model::JobId;
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
@@ -90,7 +90,7 @@ impl UncleanEnds {
     }
 
     /// Notes a run on disk before it begins.
-    pub(crate) fn begin(&self, id: &JobId) -> Result<NotedRun, BeginError> {
+    pub(crate) fn begin_run(&self, id: &JobId) -> Result<NotedRun, BeginError> {
         let mut jobs = self.lock();
         let runs = jobs.entry(id.clone()).or_default();
         if runs.unclean_ends >= MOST_ENDS {
@@ -124,7 +124,7 @@ impl UncleanEnds {
     fn write(&self, jobs: &BTreeMap<JobId, JobRuns>) -> Result<(), DiskError> {
         let bytes = serde_json::to_vec_pretty(jobs);
         let bytes = bytes.map_err(|error| DiskError::new("encode", &self.path, error))?;
-        replace(&self.path, &bytes)
+        replace_file(&self.path, &bytes)
     }
 }
 
@@ -148,24 +148,24 @@ mod tests {
         let [bad, good] = ["bad", "good"].map(|id| JobId::new(id).unwrap());
         // Clean ends are not counted, however many.
         for _ in 0..5 {
-            drop(open().begin(&good).unwrap());
+            drop(open().begin_run(&good).unwrap());
         }
         for end in 0..2 {
             let node = open();
             if end == 0 {
-                drop(node.begin(&bad).unwrap());
+                drop(node.begin_run(&bad).unwrap());
             }
-            std::mem::forget(node.begin(&bad).unwrap());
+            std::mem::forget(node.begin_run(&bad).unwrap());
             std::mem::forget(node);
         }
         let node = open();
-        let refused = node.begin(&bad).unwrap_err().to_string();
+        let refused = node.begin_run(&bad).unwrap_err().to_string();
         assert!(
             refused.contains("job bad") && refused.contains("2 times"),
             "{refused}"
         );
-        drop(node.begin(&good).unwrap());
+        drop(node.begin_run(&good).unwrap());
         // The job stays refused after a clean end.
-        assert!(open().begin(&bad).is_err());
+        assert!(open().begin_run(&bad).is_err());
     }
 }

@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{FileContent, FileCopy, Groups, NodeId, ReplicaId};
-use archive_proof::decode;
+use archive_proof::decode_ranges;
 use archive_replicas::{ReadSegments, Segment};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 use crate::calls::ReplicaCalls;
 
@@ -88,18 +88,18 @@ impl Assembler {
             node.is_some_and(|node| self.calls.replicas.is_silent(&donor.replica, node))
         };
         self.load
-            .order(donors, is_silent, self.calls.clock.instant())
+            .order_donors(donors, is_silent, self.calls.clock.instant())
     }
 
     /// Reads the groups that `ranges` touch, ascending, from `donors`, the first of them preferred.
-    pub fn read(
+    pub fn read_range(
         &self,
         wanted: WantedFile,
         donors: Vec<Donor>,
         ranges: impl IntoIterator<Item = Range<u64>>,
     ) -> Assembly {
         let size = wanted.size;
-        let groups = Groups::touching(ranges);
+        let groups = Groups::groups_touching(ranges);
         let left = groups.byte_ranges(size).filter(|range| !range.is_empty());
         Assembly {
             of: self.clone(),
@@ -130,7 +130,7 @@ impl Assembly {
 
     /// Returns the replicas that reported damage, with their nodes as far as they are known: these copies are to be
     /// looked at.
-    pub fn damaged(&self) -> Vec<(ReplicaId, Option<NodeId>)> {
+    pub fn damaged_copies(&self) -> Vec<(ReplicaId, Option<NodeId>)> {
         self.candidates
             .iter()
             .filter(|candidate| candidate.is_damaged)
@@ -145,7 +145,7 @@ impl Assembly {
 
     /// Releases the donor that is being read: the caller that wants the bytes does not take them now. The rest is asked
     /// for anew.
-    pub fn pause(&mut self) {
+    pub fn pause_reading(&mut self) {
         self.open = None;
     }
 
@@ -185,7 +185,7 @@ impl Assembly {
         let group = range.start / GROUP_SIZE;
         let one = (group + 1).saturating_mul(GROUP_SIZE).min(range.end);
         let askable = |index: &&usize| self.candidate(**index).is_askable();
-        let is_good = |index: &&usize| !self.candidate(**index).donor.bad.contains(group);
+        let is_good = |index: &&usize| !self.candidate(**index).donor.bad.contains_group(group);
         let is_quick = |index: &&usize| !self.candidate(**index).is_slow;
         let mut good = self.order.iter().filter(askable).filter(is_good);
         let good = good.clone().find(is_quick).or_else(|| good.next());
@@ -206,7 +206,7 @@ impl Assembly {
         let is_other = |other: &&usize| {
             let candidate = self.candidate(**other);
             let is_quick = candidate.is_askable() && !candidate.is_slow;
-            **other != index && is_quick && !candidate.donor.bad.contains(group)
+            **other != index && is_quick && !candidate.donor.bad.contains_group(group)
         };
         let is_hedged = !self.candidate(index).is_slow && self.order.iter().any(|it| is_other(&it));
         if is_hedged {
@@ -229,7 +229,7 @@ impl Assembly {
                 if is_hurried {
                     Failure::Slow
                 } else {
-                    Kind::TimedOut.error(late.to_string()).into()
+                    CallErrorKind::TimedOut.to_error(late.to_string()).into()
                 }
             })
             .await
@@ -252,16 +252,18 @@ impl Assembly {
             }
             node
         };
-        let reading =
-            self.of
-                .calls
-                .replicas
-                .read(&replica, &node, &name, &self.wanted.root, range.clone());
+        let reading = self.of.calls.replicas.read_copy(
+            &replica,
+            &node,
+            &name,
+            &self.wanted.root,
+            range.clone(),
+        );
         Ok(Open {
             index,
             until: range.end,
             segments: self.within(patience, reading).await?,
-            _counted: self.of.load.begin(&replica),
+            _counted: self.of.load.begin_read(&replica),
         })
     }
 
@@ -270,7 +272,7 @@ impl Assembly {
             .of
             .calls
             .replicas
-            .locate(replica, &self.wanted.name)
+            .locate_copies(replica, &self.wanted.name)
             .await?;
         let right = |copy: &&FileCopy| copy.is_readable() && copy.root == Some(self.wanted.root);
         let copies = || located.copies.iter().filter(right);
@@ -279,8 +281,8 @@ impl Assembly {
             .or_else(|| copies().next());
         match (best, &located.silent) {
             (Some(copy), _) => Ok(copy.place.node.clone()),
-            (None, Some(silent)) => Err(Kind::Unavailable.error(silent.clone())),
-            (None, None) => Err(Kind::NotFound.error("it has no copy")),
+            (None, Some(silent)) => Err(CallErrorKind::Unavailable.to_error(silent.clone())),
+            (None, None) => Err(CallErrorKind::NotFound.to_error("it has no copy")),
         }
     }
 
@@ -288,7 +290,7 @@ impl Assembly {
     async fn receive(&self, open: &mut Open, offset: u64) -> Result<Proven, Failure> {
         let patience = self.patience(open.index, offset);
         let message = self.within(patience, open.segments.next()).await?;
-        let ended = || Kind::Unavailable.error("the node ended before the range did");
+        let ended = || CallErrorKind::Unavailable.to_error("the node ended before the range did");
         let Segment {
             offset: begin,
             length,
@@ -297,7 +299,7 @@ impl Assembly {
         let end = begin.saturating_add(length);
         if begin != offset || length == 0 || end > open.until || length > LONGEST_SEGMENT {
             let said = "the node sent another range than asked for";
-            return Err(Kind::Internal.error(said).into());
+            return Err(CallErrorKind::Internal.to_error(said).into());
         }
         let mut bytes = Vec::new();
         let content = FileContent {
@@ -306,14 +308,16 @@ impl Assembly {
         };
         let range = begin..end;
         let ranges = std::slice::from_ref(&range);
-        let proven = decode(&encoded[..], content, ranges, |_, part| {
+        let proven = decode_ranges(&encoded[..], content, ranges, |_, part| {
             if self.with_bytes {
                 bytes.extend_from_slice(part);
             }
             Ok(())
         });
         // An honest node checks what it sends: damage of its disk is reported, not sent.
-        proven.map_err(|error| Kind::Internal.error(format!("what the node sent: {error}")))?;
+        proven.map_err(|error| {
+            CallErrorKind::Internal.to_error(format!("what the node sent: {error}"))
+        })?;
         Ok(Proven {
             offset,
             length,
@@ -351,35 +355,35 @@ impl Assembly {
         tracing::warn!(%file, %replica, node = donor.node.as_ref().map(tracing::field::display), offset, %error, "a read continues from another replica");
         let said = format!("{replica}: {}", error.reason);
         let refusal = match error.kind {
-            Kind::NotFound if donor.node.is_some() && !candidate.is_located => {
+            CallErrorKind::NotFound if donor.node.is_some() && !candidate.is_located => {
                 // The file is not on that node any more; perhaps it is elsewhere in the replica.
                 donor.node = None;
                 return;
             }
-            Kind::NotFound => Refusal::Bad(said),
-            Kind::Damaged => {
+            CallErrorKind::NotFound => Refusal::Bad(said),
+            CallErrorKind::Damaged => {
                 candidate.is_damaged = true;
                 if until <= offset + GROUP_SIZE {
                     donor.bad.insert_one(offset / GROUP_SIZE);
                 }
                 Refusal::Bad(said)
             }
-            Kind::TimedOut => {
+            CallErrorKind::TimedOut => {
                 candidate.has_stalled = true;
                 let now = self.of.calls.clock.instant();
                 self.of.load.note_slow(&donor.replica, now);
                 Refusal::Silent(said)
             }
-            Kind::Internal => Refusal::Lies(said),
-            Kind::Invalid
-            | Kind::Exists
-            | Kind::Busy
-            | Kind::Mismatch
-            | Kind::NotEnoughReplicas
-            | Kind::Refused
-            | Kind::NoSpace
-            | Kind::Unavailable
-            | Kind::Storage => Refusal::Silent(said),
+            CallErrorKind::Internal => Refusal::Lies(said),
+            CallErrorKind::Invalid
+            | CallErrorKind::Exists
+            | CallErrorKind::Busy
+            | CallErrorKind::Mismatch
+            | CallErrorKind::NotEnoughReplicas
+            | CallErrorKind::Refused
+            | CallErrorKind::NoSpace
+            | CallErrorKind::Unavailable
+            | CallErrorKind::Storage => Refusal::Silent(said),
         };
         candidate.refusal = Some((refusal, until));
         // The donor that failed is asked last from now on.

@@ -10,7 +10,7 @@ use archive_daemon::Clock;
 use archive_daemon::clock::TimedOut;
 use archive_model::{CopySelector, FileName, ReplicaId};
 use archive_replicas::{LocatedCopies, Replicas, VerifiedCopy, VerifyAnswer};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 use crate::limits;
 
@@ -33,12 +33,14 @@ impl ReplicaCalls {
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub fn within<T, E: Into<CallError>>(
+    pub fn within_limit<T, E: Into<CallError>>(
         &self,
         limit: Duration,
         call: impl Future<Output = Result<T, E>>,
     ) -> impl Future<Output = Result<T, CallError>> {
-        self.within_or(limit, call, |late| Kind::TimedOut.error(late.to_string()))
+        self.within_or(limit, call, |late| {
+            CallErrorKind::TimedOut.to_error(late.to_string())
+        })
     }
 
     /// Awaits a call for at most `limit`. Where it is late, `late` makes the error.
@@ -51,7 +53,7 @@ impl ReplicaCalls {
         call: impl Future<Output = Result<T, E>>,
         late: impl FnOnce(TimedOut) -> F,
     ) -> Result<T, F> {
-        match self.clock.timeout(limit, call).await {
+        match self.clock.run_with_timeout(limit, call).await {
             Ok(answer) => answer.map_err(Into::into),
             Err(elapsed) => Err(late(elapsed)),
         }
@@ -61,35 +63,35 @@ impl ReplicaCalls {
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub fn answered<T, E: Into<CallError>>(
+    pub fn answered_call<T, E: Into<CallError>>(
         &self,
         call: impl Future<Output = Result<T, E>>,
     ) -> impl Future<Output = Result<T, CallError>> {
-        self.within(self.stall, call)
+        self.within_limit(self.stall, call)
     }
 
     /// Awaits a call for as long as a node may take to read `size` bytes of a copy.
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub fn reading<T, E: Into<CallError>>(
+    pub fn reading_call<T, E: Into<CallError>>(
         &self,
         size: u64,
         call: impl Future<Output = Result<T, E>>,
     ) -> impl Future<Output = Result<T, CallError>> {
-        self.within(limits::reading(size), call)
+        self.within_limit(limits::read_limit(size), call)
     }
 
     /// Waits until a node takes bytes, for as long as a part may be silent.
     ///
     /// # Errors
     /// The call's own error, or `TimedOut`.
-    pub fn taken(
+    pub fn taken_call(
         &self,
         sending: impl Future<Output = Result<(), CallError>>,
     ) -> impl Future<Output = Result<(), CallError>> {
         self.within_or(self.stall, sending, |late| {
-            Kind::TimedOut.error(format!("the node takes no bytes: {late}"))
+            CallErrorKind::TimedOut.to_error(format!("the node takes no bytes: {late}"))
         })
     }
 
@@ -104,7 +106,7 @@ impl ReplicaCalls {
     /// # Errors
     /// `error` itself if it is of another kind, or if `until`, which is that of [`Self::busy_until`], has passed.
     pub async fn while_busy(&self, until: Instant, error: CallError) -> Result<(), CallError> {
-        if error.kind != Kind::Busy || self.clock.instant() >= until {
+        if error.kind != CallErrorKind::Busy || self.clock.instant() >= until {
             return Err(error);
         }
         self.clock.sleep(BUSY).await;
@@ -115,12 +117,13 @@ impl ReplicaCalls {
     ///
     /// # Errors
     /// The error of the monitor, or `TimedOut`.
-    pub async fn locate(
+    pub async fn locate_copies(
         &self,
         replica: &ReplicaId,
         name: &FileName,
     ) -> Result<LocatedCopies, CallError> {
-        self.answered(self.replicas.locate(replica, name)).await
+        self.answered_call(self.replicas.locate_copies(replica, name))
+            .await
     }
 
     /// Asks where a file is in a replica, by its disks.
@@ -133,7 +136,7 @@ impl ReplicaCalls {
         name: &FileName,
     ) -> Result<LocatedCopies, CallError> {
         let locating = self.replicas.locate_on_disk(replica, name);
-        self.answered(locating).await
+        self.answered_call(locating).await
     }
 
     /// Has a copy read again, whole, past the page cache. The node may be silent for `limit` while it reads; `progress`
@@ -141,17 +144,17 @@ impl ReplicaCalls {
     ///
     /// # Errors
     /// The error of the node, `Busy` where somebody else reads or mends the copy, or `TimedOut`.
-    pub async fn verify(
+    pub async fn verify_copy(
         &self,
         copy: CopySelector<'_>,
         name: &FileName,
         limit: Duration,
         mut progress: impl FnMut(u64) + Send,
     ) -> Result<VerifiedCopy, CallError> {
-        let opening = self.replicas.verify(copy, name);
-        let mut verifying = self.answered(opening).await?;
+        let opening = self.replicas.verify_copy(copy, name);
+        let mut verifying = self.answered_call(opening).await?;
         loop {
-            match self.within(limit, verifying.next()).await? {
+            match self.within_limit(limit, verifying.next()).await? {
                 VerifyAnswer::Progress(bytes) => progress(bytes),
                 VerifyAnswer::Done(verified) => return Ok(*verified),
             }
@@ -206,7 +209,7 @@ mod tests {
             clock: hand.clock(),
             ..transfers.calls
         };
-        let busy = Kind::Busy.error("in use");
+        let busy = CallErrorKind::Busy.to_error("in use");
         let until = calls.busy_until();
         let mut pauses = 0;
         let error = loop {
@@ -224,7 +227,7 @@ mod tests {
         };
         assert_eq!(error, busy);
         assert_eq!(BUSY * pauses, calls.stall);
-        let refused = Kind::Refused.error("no");
+        let refused = CallErrorKind::Refused.to_error("no");
         let until = calls.busy_until();
         assert_eq!(calls.while_busy(until, refused.clone()).await, Err(refused));
     }
@@ -251,17 +254,20 @@ mod tests {
         let (scripted, hand) = scripted().await;
         let replica = id("one");
         let node = "one-1".parse().unwrap();
-        let other = scripted.replicas.state(&id("two")).await.unwrap();
+        let other = scripted.replicas.nodes_state(&id("two")).await.unwrap();
         let stranger = other[0].endpoint.clone();
         let nobody = "127.0.0.1:1".to_owned();
-        for (before, kind) in [(stranger, Kind::Refused), (nobody, Kind::Unavailable)] {
+        for (before, kind) in [
+            (stranger, CallErrorKind::Refused),
+            (nobody, CallErrorKind::Unavailable),
+        ] {
             hand.advance(Duration::from_secs(3));
             let begin = scripted.script().states;
             scripted.script().endpoints.insert("one".to_owned(), before);
             let order = scripted.replicas.set_mode(&replica, &node, Mode::ReadOnly);
             let refused = order.await.unwrap_err();
             assert_eq!(refused.kind, kind, "{refused}");
-            drop(scripted.replicas.state(&replica).await.unwrap());
+            drop(scripted.replicas.nodes_state(&replica).await.unwrap());
             scripted.script().endpoints.clear();
             put_aside(&scripted).await.unwrap();
             let mut script = scripted.script();
@@ -277,7 +283,7 @@ mod tests {
         let silent = ("one".to_owned(), String::new());
         scripted.script().endpoints = BTreeMap::from([silent]);
         let refused = put_aside(&scripted).await.unwrap_err();
-        assert_eq!(refused.kind, Kind::Unavailable);
+        assert_eq!(refused.kind, CallErrorKind::Unavailable);
         assert_eq!(refused.reason, "node one-1 of replica one is silent");
         scripted.script().endpoints.clear();
         put_aside(&scripted).await.unwrap();
@@ -291,13 +297,13 @@ mod tests {
         let replica = id("one");
         let node = "one-1".parse().unwrap();
         for _ in 0..2 {
-            drop(scripted.replicas.state(&replica).await.unwrap());
+            drop(scripted.replicas.nodes_state(&replica).await.unwrap());
         }
         assert_eq!(scripted.script().states, 1);
         // The script knows no modes: nobody knows whether the node has obeyed.
         let order = scripted.replicas.set_mode(&replica, &node, Mode::ReadOnly);
-        assert_eq!(order.await.unwrap_err().kind, Kind::Invalid);
-        drop(scripted.replicas.state(&replica).await.unwrap());
+        assert_eq!(order.await.unwrap_err().kind, CallErrorKind::Invalid);
+        drop(scripted.replicas.nodes_state(&replica).await.unwrap());
         assert_eq!(scripted.script().states, 2);
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use archive_daemon::{Chance, Clock};
 use archive_decisions::store::{
-    Claim, Effect, Event, FileRecord, FileState, Limits, ReplicaSpec, Requester,
+    Claim, Effect, FileRecord, FileState, ReplicaSpec, Requester, StoreLimits, StoringEvent,
 };
 use archive_ledger::admin::{Admin, AdminError, AdminRow};
 use archive_ledger::anomalies::Anomalies;
@@ -33,7 +33,7 @@ use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::copier::Copier;
-use crate::depositor::Depositor;
+use crate::depositor::DepositRequest;
 use crate::mail::CoordinatorMessage;
 use crate::transfer::{Seal, Transfers};
 
@@ -57,7 +57,7 @@ pub struct Parts {
     /// The list of what is out of service.
     pub standing: Arc<Standing>,
     /// The limits of waiting.
-    pub limits: Limits,
+    pub limits: StoreLimits,
     /// The admin data.
     pub admin: Admin,
     /// The anomalies that are filed of copies.
@@ -82,7 +82,7 @@ pub struct Coordinator {
     parts: Parts,
     files: HashMap<FileName, Active>,
     timers: BTreeSet<(Timestamp, FileName)>,
-    depositors: HashMap<Requester, Depositor>,
+    depositors: HashMap<Requester, DepositRequest>,
     last_requester: u64,
     /// The callers that wait until all that was decided before is remembered.
     waiting: Vec<oneshot::Sender<()>>,
@@ -161,13 +161,13 @@ impl Coordinator {
         let FileEvent { name, event, .. } = &file_event;
         self.note_received(event);
         self.bring_in(name, event, now, all)?;
-        if matches!(event, Event::Asked { .. }) {
-            self.reopen(name, now, all)?;
+        if matches!(event, StoringEvent::Asked { .. }) {
+            self.reopen_file(name, now, all)?;
         }
-        if *event == Event::Tick && !self.take_timer(name, now) {
+        if *event == StoringEvent::Tick && !self.take_timer(name, now) {
             return Ok(());
         }
-        all.extend(self.apply(file_event, now));
+        all.extend(self.apply_event(file_event, now));
         Ok(())
     }
 
@@ -202,18 +202,18 @@ impl Coordinator {
                 (name, event, Some(who))
             }
             Wake::Message(CoordinatorMessage::Admit(file)) => {
-                self.admit(file, now, all)?;
+                self.admit_file(file, now, all)?;
                 return Ok(None);
             }
             Wake::Message(CoordinatorMessage::Follow { name, records }) => {
-                self.followers.add(name, records);
+                self.followers.add_follower(name, records);
                 return Ok(None);
             }
             Wake::Message(CoordinatorMessage::Settle(settle)) => {
                 self.waiting.push(settle);
                 return Ok(None);
             }
-            Wake::Timer(name) => (name, Event::Tick, None),
+            Wake::Timer(name) => (name, StoringEvent::Tick, None),
             // Every round looks whether the walk over the admin data goes on.
             Wake::Page => return Ok(None),
         };
@@ -221,8 +221,8 @@ impl Coordinator {
     }
 
     /// Notes at the depositor which bytes came from it.
-    fn note_received(&mut self, event: &Event) {
-        if let Event::Received { requester, content } = event
+    fn note_received(&mut self, event: &StoringEvent) {
+        if let StoringEvent::Received { requester, content } = event
             && let Some(depositor) = self.depositors.get_mut(requester)
         {
             depositor.received = Some(content.root);
@@ -233,7 +233,7 @@ impl Coordinator {
     fn bring_in(
         &mut self,
         name: &FileName,
-        event: &Event,
+        event: &StoringEvent,
         now: Timestamp,
         all: &mut Vec<FileDecision>,
     ) -> Step<()> {
@@ -260,8 +260,8 @@ impl Coordinator {
     }
 
     /// Returns the sender of the bytes that an event tells of; `None` if it tells of no depositor.
-    fn sender(&self, event: &Event) -> Option<String> {
-        let Event::Received { requester, .. } = event else {
+    fn sender(&self, event: &StoringEvent) -> Option<String> {
+        let StoringEvent::Received { requester, .. } = event else {
             return None;
         };
         let depositor = self.depositors.get(requester)?;
@@ -273,15 +273,15 @@ impl Coordinator {
     fn load(
         &self,
         name: &FileName,
-        event: &Event,
+        event: &StoringEvent,
         now: Timestamp,
     ) -> Step<Option<(Active, Vec<Effect>)>> {
-        let is_asked = matches!(event, Event::Asked { .. });
+        let is_asked = matches!(event, StoringEvent::Asked { .. });
         match self.parts.admin.file(name).map_err(AdminError::from)? {
             Some(row) => Ok(Some(Active::restore(row, now, &self.parts.limits))),
             None if is_asked => {
                 let specs = self.parts.standing.in_service(&self.parts.specs);
-                let record = FileRecord::free(name.clone(), &specs)?;
+                let record = FileRecord::free_name(name.clone(), &specs)?;
                 let row = AdminRow {
                     record,
                     depositor: String::new(),
@@ -297,12 +297,12 @@ impl Coordinator {
         &mut self,
         name: FileName,
         claim: Claim,
-        depositor: Depositor,
-    ) -> Step<(FileName, Event)> {
+        depositor: DepositRequest,
+    ) -> Step<(FileName, StoringEvent)> {
         self.parts.transfers.stores.begun.inc();
         self.last_requester += 1;
         let requester = Requester(self.last_requester);
-        let upload = upload_id(&name, &hex::encode(self.parts.chance.bytes::<16>()?))?;
+        let upload = upload_id(&name, &hex::encode(self.parts.chance.random_bytes::<16>()?))?;
         let mail = self.parts.transfers.mail.clone();
         let gone = depositor.replies.clone();
         let watched = name.clone();
@@ -310,13 +310,13 @@ impl Coordinator {
         self.parts.transfers.tasks.spawn_once("depositor", async move {
             tokio::select! {
                 () = answered.cancelled() => {}
-                () = gone.closed() => mail.happened(watched, Event::SourceGone { requester }).await,
+                () = gone.closed() => mail.send_event(watched, StoringEvent::SourceGone { requester }).await,
             }
         });
         self.depositors.insert(requester, depositor);
         Ok((
             name,
-            Event::Asked {
+            StoringEvent::Asked {
                 requester,
                 upload,
                 claim,
@@ -342,8 +342,8 @@ enum Wake {
 }
 
 impl Active {
-    fn restore(row: AdminRow, now: Timestamp, limits: &Limits) -> (Self, Vec<Effect>) {
-        let (state, effects) = FileState::restore(row.record, now, limits);
+    fn restore(row: AdminRow, now: Timestamp, limits: &StoreLimits) -> (Self, Vec<Effect>) {
+        let (state, effects) = FileState::restore_state(row.record, now, limits);
         let active = Self {
             state,
             depositor: row.depositor,

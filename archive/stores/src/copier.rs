@@ -9,15 +9,15 @@ mod slots;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_decisions::store::Event;
+use archive_decisions::store::StoringEvent;
 use archive_model::{FileName, ReplicaId, Root, StoreFailure};
-use archive_replicas::failure;
+use archive_replicas::store_failure;
 use jiff::SignedDuration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::assemble::{Assembler, Donor, WantedFile};
-use crate::delivery::Delivery;
-use crate::transfer::{Item, Route, Transfers};
+use crate::delivery::ReplicaDelivery;
+use crate::transfer::{Route, StoringFile, Transfers};
 
 use slots::Slots;
 
@@ -34,7 +34,7 @@ const PROGRESS: Duration = Duration::from_mins(1);
 #[derive(Debug)]
 pub struct CopyOrder {
     /// The upload into the replica.
-    pub item: Item,
+    pub item: StoringFile,
     /// The root of the file.
     pub root: Root,
     /// The replica that lacks it.
@@ -66,29 +66,33 @@ impl Copier {
     }
 
     /// Asks a replica whether it has the file.
-    pub fn probe(&self, name: FileName, replica: ReplicaId, limit: SignedDuration) {
+    pub fn probe_replica(&self, name: FileName, replica: ReplicaId, limit: SignedDuration) {
         let transfers = self.transfers.clone();
         let limit = Duration::try_from(limit).unwrap_or_default();
         let turns = self.probes.for_replica(&replica);
-        let stop = self.transfers.tasks.stop();
+        let stop = self.transfers.tasks.stop_token();
         self.transfers.tasks.spawn_once("probe", async move {
             // The limit covers the wait for a turn as well: an answer that comes later is not waited for.
             let asking = async {
                 let _turn = turns.acquire().await;
-                transfers.calls.replicas.locate(&replica, &name).await
+                transfers
+                    .calls
+                    .replicas
+                    .locate_copies(&replica, &name)
+                    .await
             };
             let located = tokio::select! {
                 () = stop.cancelled() => return,
-                located = transfers.calls.clock.timeout(limit, asking) => located,
+                located = transfers.calls.clock.run_with_timeout(limit, asking) => located,
             };
             let event = match located {
-                Err(_late) => Event::Failed {
+                Err(_late) => StoringEvent::Failed {
                     replica,
                     reason: StoreFailure::TimedOut("asking for the file".to_owned()),
                 },
-                Ok(Err(error)) => Event::Failed {
+                Ok(Err(error)) => StoringEvent::Failed {
                     replica,
-                    reason: failure(&error, "asking for the file"),
+                    reason: store_failure(&error, "asking for the file"),
                 },
                 Ok(Ok(located)) => {
                     let copy = located.copies.into_iter().find_map(|copy| {
@@ -96,7 +100,7 @@ impl Copier {
                         Some((copy, root))
                     });
                     match (copy, located.silent) {
-                        (Some((copy, root)), _) => Event::Completed {
+                        (Some((copy, root)), _) => StoringEvent::Completed {
                             replica,
                             node: copy.place.node,
                             volume: copy.place.volume,
@@ -104,17 +108,17 @@ impl Copier {
                             at: copy.stored,
                             read_back: false,
                         },
-                        (None, Some(reason)) => Event::Silent { replica, reason },
-                        (None, None) => Event::Absent { replica },
+                        (None, Some(reason)) => StoringEvent::Silent { replica, reason },
+                        (None, None) => StoringEvent::Absent { replica },
                     }
                 }
             };
-            transfers.mail.happened(name, event).await;
+            transfers.mail.send_event(name, event).await;
         });
     }
 
     /// Copies a file into a replica from the replicas that have it. Each part comes from a donor that has it intact.
-    pub fn copy(&self, order: CopyOrder) {
+    pub fn copy_file(&self, order: CopyOrder) {
         let CopyOrder {
             item,
             root,
@@ -130,17 +134,17 @@ impl Copier {
         };
         let mut reading = self
             .assembler
-            .read(wanted, donors, std::iter::once(0..item.size))
+            .read_range(wanted, donors, std::iter::once(0..item.size))
             .with_bytes();
         let turns = self.copies.for_replica(&replica);
-        let stop = self.transfers.tasks.stop();
+        let stop = self.transfers.tasks.stop_token();
         self.transfers.tasks.spawn_once("copy", async move {
             let waiting = turn(&transfers, turns, &item.name, &replica);
             let _turn = tokio::select! {
                 () = stop.cancelled() => return,
                 turn = waiting => turn,
             };
-            let delivery = Delivery {
+            let delivery = ReplicaDelivery {
                 transfers: &transfers,
                 replica: &replica,
                 item: &item,
@@ -148,12 +152,16 @@ impl Copier {
                 admission,
             };
             match delivery.send_assembly(&mut reading, None).await {
-                Ok(uploaded) => transfers.report(replica, item.name, uploaded).await,
+                Ok(uploaded) => {
+                    transfers
+                        .report_progress(replica, item.name, uploaded)
+                        .await;
+                }
                 Err(reason) => {
                     let file = &item.name;
                     tracing::warn!(%file, %replica, %reason, "no replica can give a file");
-                    let event = Event::Failed { replica, reason };
-                    transfers.mail.happened(item.name, event).await;
+                    let event = StoringEvent::Failed { replica, reason };
+                    transfers.mail.send_event(item.name, event).await;
                 }
             }
         });
@@ -169,12 +177,17 @@ async fn turn(
 ) -> Option<OwnedSemaphorePermit> {
     let mut waiting = Box::pin(turns.acquire_owned());
     loop {
-        match transfers.calls.clock.timeout(PROGRESS, &mut waiting).await {
+        match transfers
+            .calls
+            .clock
+            .run_with_timeout(PROGRESS, &mut waiting)
+            .await
+        {
             Ok(turn) => return turn.ok(),
             Err(_not_yet) => {
                 let replica = replica.clone();
-                let lives = Event::Progress { replica };
-                transfers.mail.happened(name.clone(), lives).await;
+                let lives = StoringEvent::Progress { replica };
+                transfers.mail.send_event(name.clone(), lives).await;
             }
         }
     }

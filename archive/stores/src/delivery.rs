@@ -8,22 +8,22 @@
 //! the source has failed: a replica whose node has the file already needs no source.
 //!
 //! Not promised: that the coordinator hears of it. The caller knows whether the upload was ordered, and reports its
-//! outcome with [`Transfers::report`]. The stream of a depositor is another thing: it goes to several replicas, and its
-//! admission is made while it comes ([`Transfers::start`]).
+//! outcome with [`Transfers::report_progress`]. The stream of a depositor is another thing: it goes to several replicas, and its
+//! admission is made while it comes ([`Transfers::start_transfer`]).
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive_model::{ReplicaId, StoreFailure};
-use archive_rpc::answers::{FeedError, Outlet, feed};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::answers::{FeedError, Outlet, feed_messages};
+use archive_rpc::{CallError, CallErrorKind};
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use crate::assemble::{AssembledPart, Assembly};
 use crate::file_blocks::FileBlocks;
 use crate::transfer::{
-    Item, Pace, Route, Transfers, UploadFeed, UploadStart, UploadVerdict, UploadedCopy,
+    Pace, Route, StoringFile, Transfers, UploadFeed, UploadStart, UploadVerdict, UploadedCopy,
 };
 
 /// The most chunks that were read and that the replica has not taken yet.
@@ -34,20 +34,20 @@ pub type UploadOutcome = Result<UploadedCopy, CallError>;
 
 /// A file on its way into one replica.
 #[derive(Debug)]
-pub struct Delivery<'a> {
+pub struct ReplicaDelivery<'a> {
     /// The means of the upload.
     pub transfers: &'a Transfers,
     /// The replica that gets the file.
     pub replica: &'a ReplicaId,
     /// The upload.
-    pub item: &'a Item,
+    pub item: &'a StoringFile,
     /// The way into the replica.
     pub route: Route,
     /// The signed admission, which follows the bytes.
     pub admission: Arc<str>,
 }
 
-impl Delivery<'_> {
+impl ReplicaDelivery<'_> {
     /// Delivers the whole file out of `reading`, no faster than `pace` if there is one. Returns the outcome of the
     /// upload.
     ///
@@ -88,7 +88,7 @@ impl Delivery<'_> {
             route,
             admission,
         } = self;
-        let opening = transfers.begin(replica, item, route);
+        let opening = transfers.begin_upload(replica, item, route);
         let mut opening = Box::pin(opening);
         let mut reading = Box::pin(reading);
         let mut read = None;
@@ -110,7 +110,7 @@ impl Delivery<'_> {
         let (seal, sealed) = watch::channel(None);
         let verdict = Some(UploadVerdict::Admitted(admission));
         let mut feed = UploadFeed { chunks, sealed };
-        let mut uploading = Box::pin(transfers.send(replica, item, upload, &mut feed));
+        let mut uploading = Box::pin(transfers.send_bytes(replica, item, upload, &mut feed));
         let uploaded = if is_read {
             seal.send_replace(verdict);
             uploading.await
@@ -125,7 +125,8 @@ impl Delivery<'_> {
                 uploaded = &mut uploading => uploaded,
             }
         };
-        let unanswered = || Kind::Unavailable.error("the transfer ended without an answer");
+        let unanswered =
+            || CallErrorKind::Unavailable.to_error("the transfer ended without an answer");
         Ok(uploaded.and_then(|copy| copy.ok_or_else(unanswered)))
     }
 }
@@ -139,7 +140,7 @@ async fn read_assembly(
         match part {
             AssembledPart::Proven(proven) => {
                 if let Some(pace) = pace {
-                    pace.take(proven.length).await;
+                    pace.take_bytes(proven.length).await;
                 }
                 let ended = |_| StoreFailure::Unreachable("the upload has ended".to_owned());
                 sender.send(proven.bytes).await.map_err(ended)?;
@@ -157,13 +158,15 @@ async fn read_assembly(
 
 async fn read_file(path: PathBuf, sender: mpsc::Sender<Bytes>) -> Result<(), CallError> {
     let mut blocks = FileBlocks::new(path.clone());
-    let fed = feed(&sender, move |outlet: &mut Outlet<Bytes>| {
-        blocks.send(outlet, |bytes| bytes)
+    let fed = feed_messages(&sender, move |outlet: &mut Outlet<Bytes>| {
+        blocks.send_blocks(outlet, |bytes| bytes)
     });
     fed.await
         .map_err(|error: FeedError<std::io::Error>| match error {
-            FeedError::Work(error) => Kind::Storage.error(format!("{}: {error}", path.display())),
-            FeedError::Stopped => Kind::Unavailable.error("the repository is stopping"),
+            FeedError::Work(error) => {
+                CallErrorKind::Storage.to_error(format!("{}: {error}", path.display()))
+            }
+            FeedError::Stopped => CallErrorKind::Unavailable.to_error("the repository is stopping"),
         })
 }
 

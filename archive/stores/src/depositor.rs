@@ -24,7 +24,7 @@ pub enum Chunk {
 
 /// A message to a depositor.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum DepositReply {
     /// The depositor may send its bytes, beginning at `offset`.
     Ready {
         /// The id of the upload.
@@ -35,14 +35,14 @@ pub enum Reply {
     /// The number of bytes that the archive has taken so far.
     Taken(u64),
     /// The file is in every required replica.
-    Stored(Box<Custody>),
+    Stored(Box<CustodyAnswer>),
     /// The file was not stored, and the reason.
     Failed(ArchiveError),
 }
 
 /// The answer to a depositor whose file the archive has.
 #[derive(Clone, Debug)]
-pub struct Custody {
+pub struct CustodyAnswer {
     /// The custody receipt, a DSSE envelope in JSON.
     pub receipt: String,
     /// Whether the archive had the file already.
@@ -54,7 +54,7 @@ pub struct Custody {
 /// A depositor's bytes.
 pub struct DepositStream {
     stream: Pin<Box<dyn Stream<Item = Result<Chunk, String>> + Send>>,
-    replies: mpsc::Sender<Reply>,
+    replies: mpsc::Sender<DepositReply>,
     /// The number of bytes up to which the depositor was told that they were taken.
     reported: u64,
     /// Whether the stream can begin later than with the first byte.
@@ -73,13 +73,13 @@ impl fmt::Debug for DepositStream {
 
 /// A depositor that asks to store a file.
 #[derive(Debug)]
-pub struct Depositor {
+pub struct DepositRequest {
     /// The depositor's name, as `role/name`.
     pub who: String,
     /// The bytes of the file; taken when the depositor may send.
     pub source: Option<DepositStream>,
     /// The channel for the answers to the depositor.
-    pub replies: mpsc::Sender<Reply>,
+    pub replies: mpsc::Sender<DepositReply>,
     /// Whether the depositor was told to send bytes that the archive will keep, and not bytes to be compared with those
     /// that the archive has.
     pub sent: bool,
@@ -95,7 +95,7 @@ impl DepositStream {
     /// Makes a source of the bytes of `stream`. A stream that ends without [`Chunk::End`] was cut.
     pub fn new(
         stream: impl Stream<Item = Result<Chunk, String>> + Send + 'static,
-        replies: mpsc::Sender<Reply>,
+        replies: mpsc::Sender<DepositReply>,
         claim: Claim,
     ) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl DepositStream {
 
     /// Marks the source as one that always begins with the first byte, so that no earlier stream is resumed.
     #[must_use]
-    pub fn whole(self) -> Self {
+    pub fn whole_stream(self) -> Self {
         Self {
             can_resume: false,
             ..self
@@ -117,19 +117,21 @@ impl DepositStream {
     }
 
     /// Tells the depositor to send, beginning at `offset`. That a depositor has gone away is noticed by its stream.
-    pub fn ready(&mut self, upload: UploadId, offset: u64) {
+    pub fn begin_reading(&mut self, upload: UploadId, offset: u64) {
         self.reported = offset;
-        _ = self.replies.try_send(Reply::Ready { upload, offset });
+        _ = self
+            .replies
+            .try_send(DepositReply::Ready { upload, offset });
     }
 
     /// Returns the channel for the answers to the depositor. It is closed once the depositor has gone away.
-    pub fn answers(&self) -> mpsc::Sender<Reply> {
+    pub fn answer_sender(&self) -> mpsc::Sender<DepositReply> {
         self.replies.clone()
     }
 
     /// Tells the depositor that it is to wait.
-    pub fn wait(&self) {
-        _ = self.replies.try_send(Reply::Taken(0));
+    pub fn wait_until_ready(&self) {
+        _ = self.replies.try_send(DepositReply::Taken(0));
     }
 
     /// Returns the next chunk of the stream.
@@ -145,13 +147,13 @@ impl DepositStream {
     }
 
     /// Tells the depositor now and then how many bytes were taken. Does not wait for a depositor that does not listen.
-    pub fn taken(&mut self, bytes: u64) {
+    pub fn note_taken(&mut self, bytes: u64) {
         if bytes.saturating_sub(self.reported) < STRIDE {
             return;
         }
         if let Ok(place) = self.replies.try_reserve() {
             self.reported = bytes;
-            place.send(Reply::Taken(bytes));
+            place.send(DepositReply::Taken(bytes));
         }
     }
 }

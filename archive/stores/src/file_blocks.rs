@@ -1,6 +1,6 @@
 //! The blocks of a file on a disk of the repository, on their way to a receiver that may be slow.
 //!
-//! Owns the place in the file between two runs on a thread that may block, as [`archive_rpc::answers::feed`] makes
+//! Owns the place in the file between two runs on a thread that may block, as [`archive_rpc::answers::feed_messages`] makes
 //! them.
 
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use archive_durable::directory;
-use archive_rpc::answers::{Outlet, Progress};
+use archive_rpc::answers::{Outlet, WorkProgress};
 use bytes::Bytes;
 
 /// The number of bytes that are handed on at once.
@@ -32,23 +32,25 @@ impl FileBlocks {
     /// # Errors
     ///
     /// [`io::Error`] if the file cannot be opened or read.
-    pub fn send<M>(
+    pub fn send_blocks<M>(
         &mut self,
         outlet: &mut Outlet<M>,
         wrap: impl Fn(Bytes) -> M,
-    ) -> io::Result<Progress> {
+    ) -> io::Result<WorkProgress> {
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(directory::open(&self.path).map_err(|error| error.source)?),
+            none => {
+                none.insert(directory::open_directory(&self.path).map_err(|error| error.source)?)
+            }
         };
         loop {
             let mut block = Vec::with_capacity(BLOCK);
             file.take(BLOCK as u64).read_to_end(&mut block)?;
             if block.is_empty() {
-                return Ok(Progress::Done);
+                return Ok(WorkProgress::Done);
             }
-            if !outlet.send(wrap(Bytes::from(block))) {
-                return Ok(Progress::Paused);
+            if !outlet.send_message(wrap(Bytes::from(block))) {
+                return Ok(WorkProgress::Paused);
             }
         }
     }

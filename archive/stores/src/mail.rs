@@ -3,12 +3,12 @@
 //! Owns the messages to it, and the wait of their senders. Everybody may send; only the coordinator receives, and
 //! decides.
 
-use archive_decisions::store::{Claim, Event, FileRecord};
+use archive_decisions::store::{Claim, FileRecord, StoringEvent};
 use archive_ledger::admin::AdminRow;
 use archive_model::FileName;
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::depositor::Depositor;
+use crate::depositor::DepositRequest;
 
 /// The sender of messages to the coordinator; cheap to clone.
 #[derive(Clone, Debug)]
@@ -24,21 +24,21 @@ pub enum CoordinatorMessage {
         /// The claim about its bytes.
         claim: Claim,
         /// The depositor who asks.
-        depositor: Box<Depositor>,
+        depositor: Box<DepositRequest>,
     },
     /// Something happened to a file.
     Happened {
         /// The name of the file that the event is about.
         name: FileName,
         /// The event.
-        event: Event,
+        event: StoringEvent,
     },
     /// People have decided something about a file.
     Ordered {
         /// The name of the file that was decided about.
         name: FileName,
         /// The event.
-        event: Event,
+        event: StoringEvent,
         /// The person or part that decided, as `role/name`.
         who: String,
         /// The caller, who is told once the decision is remembered.
@@ -81,7 +81,7 @@ impl Mail {
     }
 
     /// Reports an event. A coordinator that has stopped needs no reports.
-    pub async fn happened(&self, name: FileName, event: Event) {
+    pub async fn send_event(&self, name: FileName, event: StoringEvent) {
         _ = self
             .0
             .send(CoordinatorMessage::Happened { name, event })
@@ -89,7 +89,7 @@ impl Mail {
     }
 
     /// Reports what people have decided about a file, and waits until it is remembered; `false`: the repository stops.
-    pub async fn order(&self, name: FileName, event: Event, who: String) -> bool {
+    pub async fn send_order(&self, name: FileName, event: StoringEvent, who: String) -> bool {
         let (done, is_done) = oneshot::channel();
         let message = CoordinatorMessage::Ordered {
             name,
@@ -102,7 +102,7 @@ impl Mail {
 
     /// Takes a file in, and waits until that is remembered. Returns `false` if another file has that name by now, and
     /// `None` if the repository is stopping.
-    pub async fn admit(&self, row: AdminRow, who: String) -> Option<bool> {
+    pub async fn admit_row(&self, row: AdminRow, who: String) -> Option<bool> {
         let (done, is_done) = oneshot::channel();
         let row = Box::new(row);
         let message = CoordinatorMessage::Admit(Admittance { row, who, done });
@@ -112,7 +112,7 @@ impl Mail {
 
     /// Follows a file: events that are reported after this reach the follower once they are remembered. Returns `None`
     /// if the repository is stopping.
-    pub async fn follow(&self, name: FileName) -> Option<RecordChanges> {
+    pub async fn follow_file(&self, name: FileName) -> Option<RecordChanges> {
         let (records, changes) = watch::channel(None);
         let message = CoordinatorMessage::Follow { name, records };
         self.0.send(message).await.ok()?;
@@ -120,7 +120,7 @@ impl Mail {
     }
 
     /// Waits until what was reported before is remembered; `false`: the repository is stopping.
-    pub async fn settled(&self) -> bool {
+    pub async fn wait_settled(&self) -> bool {
         let (settle, settled) = oneshot::channel();
         self.0
             .send(CoordinatorMessage::Settle(settle))
@@ -130,7 +130,7 @@ impl Mail {
     }
 
     /// Asks for a file to be stored; `false`: the repository is stopping.
-    pub async fn ask(&self, name: FileName, claim: Claim, depositor: Depositor) -> bool {
+    pub async fn ask_store(&self, name: FileName, claim: Claim, depositor: DepositRequest) -> bool {
         self.0
             .send(CoordinatorMessage::Ask {
                 name,
@@ -152,7 +152,7 @@ impl RecordChanges {
 
     /// Returns the record as it is now, without waiting. Returns `None` if no decision was remembered since the last
     /// one that was told.
-    pub fn latest(&mut self) -> Option<FileRecord> {
+    pub fn latest_record(&mut self) -> Option<FileRecord> {
         let is_new = self.0.has_changed().unwrap_or(false);
         is_new.then(|| self.0.borrow_and_update().clone())?
     }

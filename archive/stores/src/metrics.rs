@@ -69,7 +69,7 @@ impl Stores {
     }
 
     /// Counts a store that was not acknowledged.
-    pub fn refuse(&self, error: &ArchiveError) {
+    pub fn count_refusal(&self, error: &ArchiveError) {
         if let Some(counter) = self.refused.get(reason(error)) {
             counter.inc();
         }
@@ -77,7 +77,7 @@ impl Stores {
 
     /// Counts a request that was not understood.
     pub fn refuse_invalid(&self) {
-        self.refuse(&ArchiveError::Invalid(String::new()));
+        self.count_refusal(&ArchiveError::Invalid(String::new()));
     }
 }
 
@@ -133,12 +133,17 @@ mod tests {
             (ArchiveError::Busy(name.clone()), "busy"),
             (ArchiveError::Storage(String::new()), "other"),
         ] {
-            stores.refuse(&error);
+            stores.count_refusal(&error);
             let line = format!("repository_stores_refused_total{{reason=\"{expected}\"}} 1\n");
-            assert!(metrics.page().unwrap().contains(&line), "{error:?}");
+            assert!(metrics.render_page().unwrap().contains(&line), "{error:?}");
         }
         for reason in REASONS {
-            assert!(metrics.page().unwrap().contains(&format!("\"{reason}\"")));
+            assert!(
+                metrics
+                    .render_page()
+                    .unwrap()
+                    .contains(&format!("\"{reason}\""))
+            );
         }
     }
 }

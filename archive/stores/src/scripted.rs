@@ -17,7 +17,9 @@ use archive_ledger::standing::StandingView;
 use archive_model::{Groups, ReplicaId, ReplicaKind, Root};
 use archive_replicas::{Dialer, ReplicaSettings, Replicas};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, Kind, Limits, ServeError, Server, Services, bind};
+use archive_rpc::{
+    CallErrorKind, Credentials, RpcLimits, ServeError, Server, Services, bind_address,
+};
 use futures_util::{StreamExt, stream};
 use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::node_server::{Node, NodeServer};
@@ -93,7 +95,7 @@ pub struct ScriptedReplicas {
 impl ScriptedReplicas {
     /// Starts the monitor and the node of each replica on free ports.
     pub async fn start() -> Self {
-        Self::start_at(Clock::system()).await
+        Self::start_at(Clock::system_clock()).await
     }
 
     /// Starts them; the calls to the replicas have this clock.
@@ -123,7 +125,7 @@ impl ScriptedReplicas {
             });
         }
         let own = authority.credentials(&["repository/kb"]);
-        let dialer = Dialer::new(own, Limits::default());
+        let dialer = Dialer::new(own, RpcLimits::default());
         let replicas = Replicas::new(&specs, dialer, StandingView::default(), clock).unwrap();
         for ReplicaSettings { id, .. } in &specs {
             replicas.set_members(id, vec![format!("{id}-1").parse().unwrap()]);
@@ -175,7 +177,7 @@ impl ScriptedReplicas {
     fn calls(&self) -> ReplicaCalls {
         ReplicaCalls {
             replicas: Arc::clone(&self.replicas),
-            clock: Clock::system(),
+            clock: Clock::system_clock(),
             stall: Duration::from_mins(1),
         }
     }
@@ -231,16 +233,18 @@ pub fn silent(replica: &str, volume: &str) -> wire::Gap {
 }
 
 async fn listen(tasks: &Tasks, credentials: Credentials, routes: Routes) -> String {
-    let (listener, address) = bind("127.0.0.1:0").await.unwrap();
+    let (listener, address) = bind_address("127.0.0.1:0").await.unwrap();
     let services = Services {
         routes,
-        rules: proto_archive::rules::rules(),
+        rules: proto_archive::rules::archive_rules(),
         descriptors: vec![proto_archive::DESCRIPTORS],
     };
-    let stop = tasks.stop();
+    let stop = tasks.stop_token();
     tasks.spawn("rpc", async move {
         let server = Server::new(services, credentials);
-        server.serve(listener, stop.cancelled_owned()).await?;
+        server
+            .serve_connections(listener, stop.cancelled_owned())
+            .await?;
         Ok::<(), ServeError>(())
     });
     address.to_string()
@@ -293,11 +297,13 @@ impl ScriptedPart {
                 }
                 Some(Step::Open(open)) => name = open.name,
                 Some(Step::Data(_)) if conduct == UploadConduct::RefusesBytes => {
-                    return Err(Kind::Mismatch.status("it takes no bytes"));
+                    return Err(CallErrorKind::Mismatch.to_status("it takes no bytes"));
                 }
                 Some(Step::Data(part)) => bytes.extend_from_slice(&part),
                 Some(Step::Close(_)) if conduct == UploadConduct::RefusesAdmission => {
-                    return Err(Kind::Mismatch.status("the admission is of other bytes"));
+                    return Err(
+                        CallErrorKind::Mismatch.to_status("the admission is of other bytes")
+                    );
                 }
                 Some(Step::Close(_)) => {
                     let size = bytes.len() as u64;
@@ -373,7 +379,7 @@ impl Node for ScriptedPart {
         let conduct = self.script().uploads;
         let conduct = conduct.ok_or_else(|| Status::unimplemented("no uploads"))?;
         if conduct == UploadConduct::RefusesUpload {
-            return Err(Kind::Mismatch.status("it takes no upload"));
+            return Err(CallErrorKind::Mismatch.to_status("it takes no upload"));
         }
         let ready = Ready {
             offset: 0,

@@ -19,15 +19,15 @@ use std::pin::pin;
 use std::time::Duration;
 
 use archive_daemon::Tasks;
-use archive_decisions::store::{Content, Event, Requester};
+use archive_decisions::store::{Content, Requester, StoringEvent};
 use archive_model::{FileName, ReplicaId, StoreFailure, UploadId};
-use archive_replicas::failure;
+use archive_replicas::store_failure;
 use archive_rpc::CallError;
 use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use hash::Hash;
-pub use item::{Arrival, Item};
+pub use item::{DepositArrival, StoringFile};
 use offset_agreement::OffsetAgreement;
 pub use pace::Pace;
 pub use resume_points::ResumePoints;
@@ -71,12 +71,12 @@ pub struct Transfers {
 
 impl Transfers {
     /// Tees the depositor's stream into `targets`. The caller gives the admission through the returned seal.
-    pub fn start(&self, arrival: Arrival, targets: Vec<ReplicaId>) -> Seal {
+    pub fn start_transfer(&self, arrival: DepositArrival, targets: Vec<ReplicaId>) -> Seal {
         let (seal, sealed) = watch::channel(None);
         let with_md5 = self.md5 || arrival.claim.digests.md5.is_some();
-        let before = self
-            .resume_points
-            .take(&arrival.item.upload, &arrival.source, with_md5);
+        let before =
+            self.resume_points
+                .take_points(&arrival.item.upload, &arrival.source, with_md5);
         let mut agreement = OffsetAgreement::new(before);
         let mut channels = Vec::new();
         for replica in targets {
@@ -110,24 +110,24 @@ impl Transfers {
     /// Agrees with the replicas where to begin, reads the depositor's stream, and reports how it ended.
     async fn receive(
         &self,
-        arrival: Arrival,
+        arrival: DepositArrival,
         channels: Vec<UploadChannel>,
         agreement: OffsetAgreement,
         with_md5: bool,
     ) {
-        let Arrival {
+        let DepositArrival {
             item,
             claim,
             requester,
             mut source,
         } = arrival;
-        let limit = limits::resuming(self.calls.stall, agreement.furthest());
-        let mut agreeing = pin!(agreement.agree(&self.calls.clock, limit));
+        let limit = limits::resume_limit(self.calls.stall, agreement.furthest_offset());
+        let mut agreeing = pin!(agreement.agree_start(&self.calls.clock, limit));
         let begin = loop {
             tokio::select! {
                 begin = &mut agreeing => break begin,
                 // The depositor hears that it is not forgotten.
-                () = self.calls.clock.sleep(PROGRESS) => source.wait(),
+                () = self.calls.clock.sleep(PROGRESS) => source.wait_until_ready(),
             }
         };
         let from = begin.offset;
@@ -136,9 +136,9 @@ impl Transfers {
             tracing::info!(file = %item.name, from, "a store is resumed");
             self.stores.resumed.inc_by(from);
         }
-        source.ready(item.upload.clone(), from);
-        let mut hash = Hash::after(from, points, with_md5);
-        let answers = source.answers();
+        source.begin_reading(item.upload.clone(), from);
+        let mut hash = Hash::after_offset(from, points, with_md5);
+        let answers = source.answer_sender();
         let content = tokio::select! {
             biased;
             content = self.tee(&item.name, &mut source, channels, &mut hash) => content,
@@ -146,31 +146,31 @@ impl Transfers {
             () = answers.closed() => None,
         };
         // Until a replica has committed, a stream may have to be sent again even though all its bytes are here.
-        self.resume_points.put(&item.upload, &source, hash);
+        self.resume_points.put_points(&item.upload, &source, hash);
         let Some(content) = content else {
             return self
                 .mail
-                .happened(item.name, Event::SourceGone { requester })
+                .send_event(item.name, StoringEvent::SourceGone { requester })
                 .await;
         };
-        let mut event = Event::Received {
+        let mut event = StoringEvent::Received {
             requester,
             content: content.clone(),
         };
-        if let Err(error) = claim.verify(&item.name, &content) {
-            self.resume_points.forget(&item.upload);
+        if let Err(error) = claim.verify_content(&item.name, &content) {
+            self.resume_points.forget_points(&item.upload);
             if from > 0 {
                 // Which stream is to blame is unknown: the bytes before `from` may be another's. The file is sent
                 // again, whole.
                 tracing::warn!(file = %item.name, from, %error, "the content of a resumed store is not what was announced");
-                event = Event::SourceGone { requester };
+                event = StoringEvent::SourceGone { requester };
             }
         }
-        self.mail.happened(item.name, event).await;
+        self.mail.send_event(item.name, event).await;
     }
 
     /// Reads and hashes the depositor's stream without storing it, and reports its content.
-    pub fn compare(
+    pub fn compare_content(
         &self,
         name: FileName,
         upload: UploadId,
@@ -179,16 +179,16 @@ impl Transfers {
     ) {
         let transfers = self.clone();
         self.tasks.spawn_once("compare", async move {
-            source.ready(upload, 0);
+            source.begin_reading(upload, 0);
             let mut hash = Hash::new(transfers.md5 || source.claim.digests.md5.is_some());
             let content = transfers
                 .tee(&name, &mut source, Vec::new(), &mut hash)
                 .await;
             let event = match content {
-                Some(content) => Event::Received { requester, content },
-                None => Event::SourceGone { requester },
+                Some(content) => StoringEvent::Received { requester, content },
+                None => StoringEvent::SourceGone { requester },
             };
-            transfers.mail.happened(name, event).await;
+            transfers.mail.send_event(name, event).await;
         });
     }
 
@@ -221,7 +221,7 @@ impl Transfers {
                         match self
                             .calls
                             .clock
-                            .timeout(self.calls.stall, sender.send(bytes.clone()))
+                            .run_with_timeout(self.calls.stall, sender.send(bytes.clone()))
                             .await
                         {
                             Ok(Ok(())) => open.push((replica, sender)),
@@ -230,7 +230,10 @@ impl Transfers {
                             Err(_late) => {
                                 let reason = StoreFailure::Stalled(self.calls.stall.as_secs());
                                 self.mail
-                                    .happened(name.clone(), Event::Failed { replica, reason })
+                                    .send_event(
+                                        name.clone(),
+                                        StoringEvent::Failed { replica, reason },
+                                    )
                                     .await;
                             }
                         }
@@ -240,7 +243,7 @@ impl Transfers {
                         tracing::warn!(file = %name, "no replica takes the file any more");
                         return None;
                     }
-                    source.taken(hash.size());
+                    source.note_taken(hash.size());
                 }
             }
         }
@@ -251,12 +254,12 @@ impl Transfers {
     async fn upload_and_report(
         &self,
         replica: ReplicaId,
-        item: Item,
+        item: StoringFile,
         mut feed: UploadFeed,
         route: Route,
     ) {
         let given_up = feed.sealed.clone();
-        let uploaded = match self.upload(&replica, &item, &mut feed, route).await {
+        let uploaded = match self.upload_file(&replica, &item, &mut feed, route).await {
             Ok(None) => return,
             // Nobody waits for this upload any more, and a depositor that stores the file now must not take its failure
             // for their own.
@@ -267,11 +270,11 @@ impl Transfers {
             Ok(Some(copy)) => Ok(copy),
             Err(error) => Err(error),
         };
-        self.report(replica, item.name, uploaded).await;
+        self.report_progress(replica, item.name, uploaded).await;
     }
 
     /// Reports the outcome of an upload into a replica to the coordinator.
-    pub async fn report(
+    pub async fn report_progress(
         &self,
         replica: ReplicaId,
         name: FileName,
@@ -279,7 +282,7 @@ impl Transfers {
     ) {
         let event = match uploaded {
             Ok(UploadedCopy { copy, read_back }) if let Some(root) = copy.root => {
-                Event::Completed {
+                StoringEvent::Completed {
                     replica,
                     node: copy.place.node,
                     volume: copy.place.volume,
@@ -291,14 +294,14 @@ impl Transfers {
             Ok(_) => {
                 let why = "a node stored a file without a root".to_owned();
                 let reason = StoreFailure::Unreachable(why);
-                Event::Failed { replica, reason }
+                StoringEvent::Failed { replica, reason }
             }
             Err(error) => {
-                let reason = failure(&error, "storing the file");
+                let reason = store_failure(&error, "storing the file");
                 tracing::warn!(file = %name, %replica, %reason, "a replica did not take a file");
-                Event::Failed { replica, reason }
+                StoringEvent::Failed { replica, reason }
             }
         };
-        self.mail.happened(name, event).await;
+        self.mail.send_event(name, event).await;
     }
 }

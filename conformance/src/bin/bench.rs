@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use archive_bitarchive::{Catalog, Condition, Entry, Layout, Row};
+use archive_bitarchive::{Catalog, CatalogEntry, Condition, Layout, Row};
 use archive_durable::{Sidecar, volume};
 use archive_model::{Digests, FileName, Root, UploadId, VolumeId};
-use archive_proof::{Admission, CopyBytes, SigningKey, TreeBuilder, walk};
+use archive_proof::{Admission, CopyBytes, SigningKey, TreeBuilder, walk_tree};
 use clap::Parser;
 use jiff::Timestamp;
 use serde_json::value::RawValue;
@@ -54,7 +54,7 @@ fn main() -> Result<()> {
 }
 
 fn populate(path: &Path, key: &Path, files: u64) -> Result<()> {
-    let identity = volume::identify(path).context("no volume")?;
+    let identity = volume::identify_volume(path).context("no volume")?;
     let key = SigningKey::from_pem(&std::fs::read_to_string(key)?)?;
     let layout = Layout::new(path);
     let now = Timestamp::UNIX_EPOCH;
@@ -80,7 +80,7 @@ fn populate(path: &Path, key: &Path, files: u64) -> Result<()> {
             stored: now,
             unknown: std::collections::BTreeMap::new(),
         };
-        let target = layout.target(&name);
+        let target = layout.target_paths(&name);
         std::fs::write(&target.sidecar, sidecar.to_json()?)?;
         std::fs::write(&target.file, bytes)?;
     }
@@ -107,7 +107,7 @@ fn walk_file(path: &Path) -> Result<()> {
             data: &file,
             outboard: Some(&tree.sink),
         };
-        let found = walk(copy, tree.content(), &mut |_| ControlFlow::Continue(()));
+        let found = walk_tree(copy, tree.content(), &mut |_| ControlFlow::Continue(()));
         best = best.min(begun.elapsed().as_secs_f64());
         ensure!(found.is_intact(), "the file changed under the walk");
     }
@@ -122,7 +122,7 @@ fn fill_catalog(directory: &Path, rows: u64) -> Result<()> {
     let mut entries = Vec::new();
     let mut begun = Instant::now();
     for number in 0..rows {
-        entries.push(Entry {
+        entries.push(CatalogEntry {
             name: FileName::new(&format!("bench-{number:09}-20260101000000.warc.gz"))?,
             volume: volume.clone(),
             row: Row {
@@ -136,14 +136,14 @@ fn fill_catalog(directory: &Path, rows: u64) -> Result<()> {
             },
         });
         if entries.len() == 10_000 || number + 1 == rows {
-            catalog.put(&entries)?;
+            catalog.put_entries(&entries)?;
             entries.clear();
         }
         if (number + 1) % tenth == 0 {
             let filled = begun.elapsed().as_secs_f64();
             begun = Instant::now();
             let mut count = 0;
-            for entry in catalog.list(None)? {
+            for entry in catalog.list_entries(None)? {
                 entry?;
                 count += 1;
             }

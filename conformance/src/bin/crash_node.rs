@@ -10,7 +10,7 @@ use std::thread;
 
 use anyhow::Result;
 use archive_bitarchive::Node;
-use archive_durable::fault::{self, Fault, FaultPlan};
+use archive_durable::fault::{self, FaultPlan, InjectedFault};
 use archive_model::FileName;
 use clap::{Parser, ValueEnum};
 use conformance::machine::acts::{self, ActOutput};
@@ -62,7 +62,7 @@ enum Kind {
     EnospcFrom,
 }
 
-impl From<Kind> for Fault {
+impl From<Kind> for InjectedFault {
     fn from(kind: Kind) -> Self {
         match kind {
             Kind::Abort => Self::Abort,
@@ -88,17 +88,17 @@ fn main() -> Result<()> {
         _ => operation.map(|_| FaultPlan {
             at: u64::MAX,
             operation,
-            fault: Fault::Abort,
+            fault: InjectedFault::Abort,
         }),
     };
     let machine = CrashMachine::at(&arguments.directory);
     if arguments.from_start {
-        fault::arm(plan.clone());
+        fault::arm_fault(plan.clone());
     }
     let reserve = if arguments.in_place { u64::MAX } else { 0 };
     let node = machine.start_with(arguments.now, reserve)?;
     if !arguments.from_start {
-        fault::arm(plan);
+        fault::arm_fault(plan);
     }
     say("ready")?;
     if let Some(prefix) = &arguments.acts {

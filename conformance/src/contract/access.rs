@@ -14,10 +14,10 @@ use std::ops::Range;
 use anyhow::{Context, Result, ensure};
 use archive_client::{
     Access, ArchiveStatus, ClientError, Completeness, FileRange, Ingest, ListEntry, ListItem,
-    SalvagedPart, Selection, StoredFile, prove, record,
+    SalvagedPart, Selection, StoredFile, fetch_record, prove_record,
 };
 use archive_model::{FileName, GROUP_SIZE, ReplicaId, ReplicaKind};
-use archive_proof::{Admission, Envelope, Receipt, TrustFile, decode, record_proof};
+use archive_proof::{Admission, Envelope, Receipt, TrustFile, decode_ranges, record_proof};
 
 use super::{Outcome, deposit, name, noise, refusal, store};
 
@@ -90,7 +90,7 @@ pub async fn a_stored_file_comes_out_whole(doors: Doors<'_>) -> Result<()> {
         let (name, bytes, stored) = doors
             .put(&format!("access-whole-{size}.warc"), size, seed)
             .await?;
-        let mut reading = doors.reader.get(&FileRange::whole(name)).await?;
+        let mut reading = doors.reader.get(&FileRange::whole_file(name)).await?;
         ensure!(reading.range == (0..size), "{size}: {:?}", reading.range);
         ensure!(
             reading.admission == stored.admission,
@@ -187,7 +187,7 @@ pub async fn an_empty_range_is_refused(doors: Doors<'_>) -> Result<()> {
 /// A name that nobody stored is not found, whatever is asked of it.
 pub async fn an_unknown_name_is_not_found(doors: Doors<'_>) -> Result<()> {
     let name = name("access-never.warc")?;
-    let whole = FileRange::whole(name.clone());
+    let whole = FileRange::whole_file(name.clone());
     let Doors { reader, .. } = doors;
     for (call, error) in [
         ("get", refusal(reader.get(&whole).await)?),
@@ -209,7 +209,7 @@ pub async fn a_replica_is_read_alone(doors: Doors<'_>) -> Result<()> {
     for (replica, kind) in doors.replicas().await? {
         let wanted = FileRange {
             replica: Some(replica.clone()),
-            ..FileRange::whole(name.clone())
+            ..FileRange::whole_file(name.clone())
         };
         let read = doors.read_all(&wanted).await;
         match kind {
@@ -225,7 +225,7 @@ pub async fn a_replica_is_read_alone(doors: Doors<'_>) -> Result<()> {
     }
     let nowhere = FileRange {
         replica: Some(ReplicaId::new("nowhere")?),
-        ..FileRange::whole(name)
+        ..FileRange::whole_file(name)
     };
     refusal(doors.read_all(&nowhere).await)?;
     let selection = Selection {
@@ -249,7 +249,7 @@ pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<(
         let wanted = FileRange {
             start,
             end,
-            ..FileRange::whole(name.clone())
+            ..FileRange::whole_file(name.clone())
         };
         let mut slices = doors.reader.slices(&wanted).await?;
         let signed = Admission::verify(&slices.envelope, doors.trust)?;
@@ -262,7 +262,7 @@ pub async fn slices_prove_themselves_to_a_stranger(doors: Doors<'_>) -> Result<(
             let range = start..end;
             let encoded = slice.encoded.as_ref();
             let ranges = std::slice::from_ref(&range);
-            decode(encoded, signed.content(), ranges, |_, bytes| {
+            decode_ranges(encoded, signed.content(), ranges, |_, bytes| {
                 proven.extend_from_slice(bytes);
                 Ok(())
             })?;
@@ -289,7 +289,7 @@ pub async fn a_record_comes_out_and_proves_itself(doors: Doors<'_>) -> Result<()
     store(doors.depositor, &name, &file).await?;
     let mut start = 0;
     for expected in &records {
-        let mut record = record(doors.reader, &name, start, None).await?;
+        let mut record = fetch_record(doors.reader, &name, start, None).await?;
         let mut read = Vec::new();
         while let Some(part) = record.next().await? {
             read.extend_from_slice(&part);
@@ -297,12 +297,13 @@ pub async fn a_record_comes_out_and_proves_itself(doors: Doors<'_>) -> Result<()
         let end = start + expected.len() as u64;
         ensure!(record.range() == (start..end), "{:?}", record.range());
         ensure!(read == *expected, "the record at {start} differs");
-        let proof = prove(doors.reader, &name, start..end, Vec::new()).await?;
+        let proof = prove_record(doors.reader, &name, start..end, Vec::new()).await?;
         let mut proven = Vec::new();
-        let said = record_proof::verify(proof.as_slice(), doors.trust, |bytes: &[u8]| {
-            proven.extend_from_slice(bytes);
-            Ok(())
-        })?;
+        let said =
+            record_proof::verify_record_proof(proof.as_slice(), doors.trust, |bytes: &[u8]| {
+                proven.extend_from_slice(bytes);
+                Ok(())
+            })?;
         ensure!(said.range == (start..end), "{:?}", said.range);
         ensure!(proven == *expected, "what is proven at {start} differs");
         start = end;
@@ -321,7 +322,7 @@ pub async fn nothing_is_missing_from_an_intact_salvage(doors: Doors<'_>) -> Resu
         let wanted = FileRange {
             start,
             end,
-            ..FileRange::whole(name.clone())
+            ..FileRange::whole_file(name.clone())
         };
         let mut salvage = doors.reader.salvage(&wanted).await?;
         let signed = Admission::verify(&salvage.envelope, doors.trust)?;
@@ -403,7 +404,7 @@ impl Doors<'_> {
         let wanted = FileRange {
             start,
             end,
-            ..FileRange::whole(name.clone())
+            ..FileRange::whole_file(name.clone())
         };
         self.read_all(&wanted).await
     }

@@ -9,7 +9,7 @@ use std::fmt;
 
 use anyhow::{Context, Result, ensure};
 use archive_client::preservation::{
-    AnomalySelection, AuditSelection, CheckKind, CheckOrder, Steps,
+    AnomalySelection, ArchiveSteps, AuditSelection, CheckKind, CheckOrder,
 };
 use archive_client::{ClientError, Ingest, Preservation, ReplicaProgress, StoredFile};
 use archive_model::{Act, CheckStep, FileName, ReplicaKind, RequestState};
@@ -162,7 +162,7 @@ impl People<'_> {
 }
 
 /// Returns all steps, if they are whole.
-async fn whole<T>(mut steps: Steps<T>) -> Result<Vec<T>> {
+async fn whole<T>(mut steps: ArchiveSteps<T>) -> Result<Vec<T>> {
     let mut all = Vec::new();
     while let Some(step) = steps.next().await? {
         all.push(step);

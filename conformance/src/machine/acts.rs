@@ -12,12 +12,12 @@ use std::ops::{ControlFlow, Range};
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use anyhow::{Context, Result};
-use archive_bitarchive::attic::{AtticId, Removal};
+use archive_bitarchive::attic::{AtticId, RemovalOrder};
 use archive_bitarchive::{Layout, Node};
 use archive_durable::directory;
 use archive_model::{Cause, FileName, Groups, MendOrder, Root};
 use archive_proof::testing::signing_key;
-use archive_proof::{CopyBytes, TreeBuilder, encode};
+use archive_proof::{CopyBytes, TreeBuilder, encode_ranges};
 use jiff::Timestamp;
 
 use super::{CrashMachine, admission, content, root, volume};
@@ -84,7 +84,7 @@ pub fn move_on(node: &Node, now: i64, out: &dyn ActOutput) -> Result<()> {
     let expected = root(&content(&name)?);
     let cause = Cause::new("officer/o", "a test")?;
     let now = Timestamp::from_second(now)?;
-    let removal = Removal {
+    let removal = RemovalOrder {
         name,
         volume: volume()?,
         checksum: expected,
@@ -122,7 +122,7 @@ pub fn adopt_on(
 /// Damages the file behind the node's back, durably, as rot does.
 pub fn damage(machine: &CrashMachine) -> Result<()> {
     let name = FileName::new(MENDED)?;
-    let path = Layout::new(&machine.disk()).target(&name).file;
+    let path = Layout::new(&machine.disk()).target_paths(&name).file;
     let spoilt = damaged_content()?;
     std::fs::set_permissions(&path, Permissions::from_mode(0o644))?;
     let file = OpenOptions::new().write(true).open(&path)?;
@@ -163,16 +163,16 @@ pub fn mend(node: &Node, now: i64) -> Result<()> {
             data: &bytes,
             outboard: Some(&tree.sink),
         };
-        encode(copy, tree.content(), ranges, &mut encoded)?;
-        mend.segment(range.start, range.end - range.start, &encoded, go_on)?;
+        encode_ranges(copy, tree.content(), ranges, &mut encoded)?;
+        mend.write_segment(range.start, range.end - range.start, &encoded, go_on)?;
     }
-    mend.close(now, go_on)?;
+    mend.close_mend(now, go_on)?;
     Ok(())
 }
 
 /// Puts a file under its final name that nobody admitted, durably and as a whole.
 fn stranger(machine: &CrashMachine, name: &FileName) -> Result<()> {
-    let path = Layout::new(&machine.disk()).target(name).file;
+    let path = Layout::new(&machine.disk()).target_paths(name).file;
     let beside = machine.disk().join(format!(".stranger-{name}"));
     let file = File::create_new(&beside)?;
     file.write_all_at(&content(name)?, 0)?;

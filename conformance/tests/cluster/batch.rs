@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use archive_client::batch::{Code as Program, JobOutput, JobState, JobStatus, Submission};
+use archive_client::batch::{Code as Program, JobOutput, JobState, JobStatus, JobSubmission};
 use archive_client::{Batch, ClientError, Researcher};
-use archive_formats::cdx::{Format, extract};
-use archive_formats::warc::{Builder, Kind, Reader, Writer};
+use archive_formats::cdx::{Format, extract_capture};
+use archive_formats::warc::{Builder, WarcReader, WarcType, WarcWriter};
 use archive_model::{FileName, GROUP_SIZE, JobId, Root};
 use bytes::Bytes;
 use proto_archive::wire::preservation_client::PreservationClient;
@@ -34,20 +34,20 @@ pub(super) fn researcher(cluster: &Cluster) -> Researcher {
     Researcher::new(cluster.channel("researcher/rita"), limits())
 }
 
-pub(super) fn job(id: &str, program: &str) -> Submission {
-    Submission {
+pub(super) fn job(id: &str, program: &str) -> JobSubmission {
+    JobSubmission {
         replica: Some("one".parse().unwrap()),
-        ..Submission::built_in(JobId::new(id).unwrap(), program)
+        ..JobSubmission::built_in(JobId::new(id).unwrap(), program)
     }
 }
 
 /// Returns the submission of a component, from its text.
-pub(super) fn component(id: &str, text: &[u8]) -> Submission {
+pub(super) fn component(id: &str, text: &[u8]) -> JobSubmission {
     bytes(id, &wat::parse_bytes(text).unwrap())
 }
 
-fn bytes(id: &str, bytes: &[u8]) -> Submission {
-    Submission {
+fn bytes(id: &str, bytes: &[u8]) -> JobSubmission {
+    JobSubmission {
         code: Program::Component {
             digest: Root::from_bytes(blake3::hash(bytes).into()),
             bytes: Bytes::copy_from_slice(bytes),
@@ -67,7 +67,7 @@ pub(super) async fn ended(researcher: &Researcher, id: &JobId) -> JobStatus {
     .await
 }
 
-async fn run(cluster: &Cluster, submission: &Submission) -> JobStatus {
+async fn run(cluster: &Cluster, submission: &JobSubmission) -> JobStatus {
     let researcher = researcher(cluster);
     researcher.submit(submission).await.unwrap();
     ended(&researcher, &submission.id).await
@@ -95,7 +95,7 @@ async fn lines(cluster: &Cluster, id: &JobId, what: JobOutput) -> Vec<Value> {
 
 /// Returns an archive file of some pages, some hundred bytes to some tens of kilobytes each.
 pub(super) fn pages(file: u64, count: u64) -> Vec<u8> {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for page in 0..count {
         let id = format!("urn:uuid:00000000-0000-4000-8000-{file:06}{page:06}");
         let url = format!("http://site-{}.example/{file}/{page}", page % 7);
@@ -105,12 +105,14 @@ pub(super) fn pages(file: u64, count: u64) -> Vec<u8> {
         );
         let mut block = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n".to_vec();
         block.extend(body);
-        let record = Builder::new(Kind::Response, &id, "2026-11-21T19:14:09Z")
+        let record = Builder::new(WarcType::Response, &id, "2026-11-21T19:14:09Z")
             .target_uri(&url)
             .content_type("application/http; msgtype=response");
         let size = block.len() as u64;
-        let head = record.head(size).unwrap();
-        writer.write(&head, size, &mut block.as_slice()).unwrap();
+        let head = record.render_head(size).unwrap();
+        writer
+            .write_record(&head, size, &mut block.as_slice())
+            .unwrap();
     }
     writer.into_inner()
 }
@@ -119,13 +121,13 @@ pub(super) fn pages(file: u64, count: u64) -> Vec<u8> {
 pub(super) fn index(files: &[(FileName, Vec<u8>)]) -> String {
     let mut lines = Vec::new();
     for (name, bytes) in files {
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(record) = reader.next_record().unwrap() {
-            let extracted = extract(record, name.as_str()).unwrap();
+            let extracted = extract_capture(record, name.as_str()).unwrap();
             lines.extend(
                 extracted
                     .capture
-                    .map(|capture| Format::Cdxj.write(&capture) + "\n"),
+                    .map(|capture| Format::Cdxj.write_line(&capture) + "\n"),
             );
         }
     }
@@ -224,7 +226,7 @@ fn two_nodes_give_what_one_machine_gives() {
             text(cluster, &again.id, JobOutput::Result).await,
             index(&files)
         );
-        let some = Submission {
+        let some = JobSubmission {
             files: Some("f-00[3-6].*".into()),
             ..job("some", "extract-cdx")
         };
@@ -291,7 +293,7 @@ fn batch_without_a_node_is_partial() {
 fn job_out_of_time_names_unread_files() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let files = files_on_two_nodes(cluster, 4, 2).await;
-        let late = Submission {
+        let late = JobSubmission {
             time: Some(Duration::from_millis(1)),
             ..job("late", "checksum")
         };
@@ -348,7 +350,7 @@ fn damage_is_reported_and_never_read_as_data() {
             (1..12).contains(&lost),
             "{lost} records lie in a damaged group"
         );
-        let other = Submission {
+        let other = JobSubmission {
             replica: Some("two".parse().unwrap()),
             ..job("other", "extract-cdx")
         };
@@ -412,7 +414,7 @@ fn component_runs_on_every_node_until_cancelled() {
             .await;
         }
 
-        let limited = Submission {
+        let limited = JobSubmission {
             file_time: Some(Duration::from_millis(300)),
             ..component("limited", ENDLESS)
         };
@@ -500,32 +502,32 @@ fn batch_job_continues_after_every_part_restarts() {
 fn unrunnable_job_is_refused_with_remedy() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let researcher = researcher(cluster);
-        let refused = async |submission: Submission, words: &str| {
+        let refused = async |submission: JobSubmission, words: &str| {
             let error = researcher.submit(&submission).await.unwrap_err();
             assert!(error.to_string().contains(words), "{words}: {error}");
         };
         refused(job("a", "make-coffee"), "batch jobs").await;
-        let argument = Submission {
+        let argument = JobSubmission {
             arguments: vec![("colour".into(), "red".into())],
             ..job("a", "file-list")
         };
         refused(argument, "colour").await;
-        let pattern = Submission {
+        let pattern = JobSubmission {
             files: Some("(".into()),
             ..job("a", "file-list")
         };
         refused(pattern, "files").await;
-        let checksums = Submission {
+        let checksums = JobSubmission {
             replica: Some("three".parse().unwrap()),
             ..job("a", "file-list")
         };
         refused(checksums, "three").await;
-        let unknown = Submission {
+        let unknown = JobSubmission {
             replica: Some("nine".parse().unwrap()),
             ..job("a", "file-list")
         };
         refused(unknown, "nine").await;
-        let other_bytes = Submission {
+        let other_bytes = JobSubmission {
             code: Program::Component {
                 digest: Root::from_bytes([1; 32]),
                 bytes: Bytes::from_static(b"no component"),

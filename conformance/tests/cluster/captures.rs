@@ -6,9 +6,9 @@ use std::time::Duration;
 use archive_daemon::Chance;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind};
 use archive_model::FileName;
-use archive_rpc::{ExpectedIdentity, Limits, Role, connect_lazy};
+use archive_rpc::{ExpectedIdentity, Role, RpcLimits, connect_lazy};
 use index_client::{
-    Captures, ExportFormat, IndexClient, IndexError, IndexLimits, IndexStatus, SetName,
+    CaptureSearch, ExportFormat, IndexCallError, IndexClient, IndexLimits, IndexStatus, SetName,
 };
 
 use super::batch::pages;
@@ -32,22 +32,24 @@ pub(super) async fn start_index(cluster: &mut Cluster) {
         cluster.address(INDEX),
         cluster.address(REPOSITORY)
     );
-    let daemon = cluster.daemon(Chance::system());
+    let daemon = cluster.daemon(Chance::system_chance());
     let settings = toml::from_str(&settings).unwrap();
-    let address = index_server::serve(settings, daemon.clone()).await.unwrap();
+    let address = index_server::serve_index(settings, daemon.clone())
+        .await
+        .unwrap();
     cluster.add_running(INDEX, daemon, address);
 }
 
 fn index(cluster: &Cluster, grant: &str) -> IndexClient {
     let address = cluster.address(INDEX);
     let credentials = cluster.credentials(grant);
-    let expected = ExpectedIdentity::role(Role::Index);
-    let channel = connect_lazy(&address, &credentials, &expected, &Limits::default());
+    let expected = ExpectedIdentity::any_of_role(Role::Index);
+    let channel = connect_lazy(&address, &credentials, &expected, &RpcLimits::default());
     IndexClient::new(channel.unwrap(), IndexLimits::default())
 }
 
 /// Returns the files in which the index has captures of one page, one for each capture.
-async fn captures(cluster: &Cluster, url: &str) -> Result<Vec<String>, IndexError> {
+async fn captures(cluster: &Cluster, url: &str) -> Result<Vec<String>, IndexCallError> {
     let keys = KeyMatch::for_url(MatchKind::Exact, url).unwrap();
     let query = CaptureQuery::new(keys);
     let reader = index(cluster, "reader/anna");
@@ -78,9 +80,11 @@ async fn until_status(
     fits: impl Fn(&IndexStatus) -> bool,
 ) -> IndexStatus {
     let operator = index(cluster, "operator/otto");
-    eventually(what, LONG, async || match operator.status(None).await {
-        Ok(status) if fits(&status) => Ok(status),
-        other => Err(other),
+    eventually(what, LONG, async || {
+        match operator.index_status(None).await {
+            Ok(status) if fits(&status) => Ok(status),
+            other => Err(other),
+        }
     })
     .await
 }
@@ -88,7 +92,7 @@ async fn until_status(
 async fn export(cluster: &Cluster) -> Vec<u8> {
     let operator = index(cluster, "operator/otto");
     let mut exported = operator
-        .export(&ExportFormat::default(), None)
+        .export_lines(&ExportFormat::default(), None)
         .await
         .unwrap();
     let mut bytes = Vec::new();
@@ -96,7 +100,7 @@ async fn export(cluster: &Cluster) -> Vec<u8> {
         bytes.extend_from_slice(&lines);
     }
     let lines = bytes.split(|byte| *byte == b'\n').count() - 1;
-    assert_eq!(exported.lines(), Some(lines as u64));
+    assert_eq!(exported.line_count(), Some(lines as u64));
     bytes
 }
 
@@ -138,7 +142,7 @@ fn index_follows_the_archive() {
         let data = [bytes::Bytes::from_static(old.as_bytes()), line.into()].map(Ok);
         let inputs = tokio_stream::iter([("old.cdxj".to_owned(), tokio_stream::iter(data))]);
         let operator = index(cluster, "operator/otto");
-        let imported = operator.import(&set, inputs).await.unwrap();
+        let imported = operator.import_lines(&set, inputs).await.unwrap();
         assert_eq!(
             (imported.captures, imported.bad_lines),
             (1, 1),
@@ -153,7 +157,7 @@ fn index_follows_the_archive() {
             ["o.arc"]
         );
 
-        operator.rebuild().await.unwrap();
+        operator.rebuild_index().await.unwrap();
         let again = until_status(cluster, "all is indexed again", |status| {
             status.behind == 0 && status.indexed == 3
         });
@@ -215,28 +219,35 @@ fn index_refuses_strangers_and_nonsense() {
         start_index(cluster).await;
         let reader = index(cluster, "reader/anna");
         for refused in [
-            reader.status(None).await.map(drop),
-            reader.retry(&[]).await.map(drop),
-            reader.rebuild().await.map(drop),
+            reader.index_status(None).await.map(drop),
+            reader.retry_files(&[]).await.map(drop),
+            reader.rebuild_index().await.map(drop),
             reader
-                .export(&ExportFormat::default(), None)
+                .export_lines(&ExportFormat::default(), None)
                 .await
                 .map(drop),
         ] {
-            assert_eq!(refused.unwrap_err().kind, archive_rpc::Kind::Refused);
+            assert_eq!(
+                refused.unwrap_err().kind,
+                archive_rpc::CallErrorKind::Refused
+            );
         }
         let operator = index(cluster, "operator/otto");
         let nothing = SetName::new("nothing").unwrap();
         let format = ExportFormat::default();
-        let exported = operator.export(&format, Some(&nothing)).await;
+        let exported = operator.export_lines(&format, Some(&nothing)).await;
         let set = match exported {
             Ok(mut exported) => exported.next().await.map(drop),
             Err(error) => Err(error),
         };
         let set = set.unwrap_err();
-        assert_eq!(set.kind, archive_rpc::Kind::NotFound, "{set}");
-        let parked = operator.retry(&[name("a.warc")]).await.unwrap_err();
-        assert_eq!(parked.kind, archive_rpc::Kind::NotFound, "{parked}");
-        assert_eq!(operator.retry(&[]).await.unwrap(), 0);
+        assert_eq!(set.kind, archive_rpc::CallErrorKind::NotFound, "{set}");
+        let parked = operator.retry_files(&[name("a.warc")]).await.unwrap_err();
+        assert_eq!(
+            parked.kind,
+            archive_rpc::CallErrorKind::NotFound,
+            "{parked}"
+        );
+        assert_eq!(operator.retry_files(&[]).await.unwrap(), 0);
     });
 }

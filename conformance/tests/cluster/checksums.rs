@@ -2,7 +2,7 @@
 
 use archive_client::{Access, ClientError, ErrorClass, FileRange, Ingest, ReplicaProgress};
 use archive_model::ReplicaKind;
-use archive_rpc::{ExpectedIdentity, Limits, Role, connect_lazy};
+use archive_rpc::{ExpectedIdentity, Role, RpcLimits, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::{FilesRequest, PutAsideRequest};
 
@@ -29,7 +29,7 @@ fn checksum_replica_acts_like_others_without_bytes() {
 
         let wanted = FileRange {
             replica: Some("three".parse().unwrap()),
-            ..FileRange::whole(name.clone())
+            ..FileRange::whole_file(name.clone())
         };
         let (read, end) = get(cluster, &wanted).await;
         let error = end.unwrap_err();
@@ -78,7 +78,7 @@ fn absent_checksum_replica_is_reported_and_later_completed() {
         let reader = cluster.reader();
         let error = list(&reader, Some("three")).await.unwrap_err();
         assert_eq!(error.class(), ErrorClass::Unreachable, "{error}");
-        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(name.clone())).await;
         end.unwrap();
         assert!(read == bytes, "the bytes are in two places");
 
@@ -115,8 +115,8 @@ fn checksum_replica_returns_admissions_as_signed() {
         let channel = connect_lazy(
             &cluster.address(CHECKSUMS),
             &cluster.credentials("repository/kb"),
-            &ExpectedIdentity::role(Role::Node),
-            &Limits::default(),
+            &ExpectedIdentity::any_of_role(Role::Node),
+            &RpcLimits::default(),
         );
         let mut node = NodeClient::new(channel.unwrap());
         let mut messages = node

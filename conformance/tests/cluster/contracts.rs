@@ -6,7 +6,7 @@ mod seeded;
 use archive_client::{Depositor, FakeArchive, Keeper};
 use archive_durable::UncachedFile;
 use archive_proof::{Admission, ReadAt};
-use archive_rpc::{ExpectedIdentity, Limits, Role, connect_lazy};
+use archive_rpc::{ExpectedIdentity, Role, RpcLimits, connect_lazy};
 use conformance::contract::access::{self, Doors};
 use conformance::contract::preservation::{self, People};
 use conformance::contract::replica::{self, Foreman};
@@ -101,8 +101,8 @@ fn foreman<'a>(
         let channel = connect_lazy(
             &cluster.address(part),
             &cluster.credentials(grant),
-            &ExpectedIdentity::role(Role::Monitor),
-            &Limits::default(),
+            &ExpectedIdentity::any_of_role(Role::Monitor),
+            &RpcLimits::default(),
         );
         ReplicaClient::new(channel.unwrap())
     };

@@ -92,7 +92,7 @@ fn stores_and_refusals_are_counted() {
         let online = "bitarchive_volume_online{node=\"one-1\",volume=\"volume-one\"}";
         until(cluster, NODES[0], online, |value| value == 0).await;
         assert_eq!(value(cluster, NODES[0], free), None);
-        let (read, end) = get(cluster, &FileRange::whole(file)).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(file)).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(cluster.reader().status().await.is_ok());

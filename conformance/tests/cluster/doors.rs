@@ -6,7 +6,8 @@ use std::time::Duration;
 use archive_client::{Access, ClientError, ErrorClass, Ingest, Selection, StoreEvent};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
-    ConnectError, CredentialPem, Credentials, ExpectedIdentity, Limits, Role, connect, rpc_paths,
+    ConnectError, CredentialPem, Credentials, ExpectedIdentity, Role, RpcLimits, connect_channel,
+    rpc_paths,
 };
 use proto_archive::DESCRIPTORS;
 use proto_archive::wire::access_client::AccessClient;
@@ -92,8 +93,9 @@ fn every_call_admits_only_roles_in_the_rules() {
             let credentials = cluster.credentials(&grant(role));
             for (part, kind) in SERVERS {
                 let address = cluster.address(part);
-                let expected = ExpectedIdentity::role(kind);
-                let channel = connect(&address, &credentials, &expected, &Limits::default()).await;
+                let expected = ExpectedIdentity::any_of_role(kind);
+                let channel =
+                    connect_channel(&address, &credentials, &expected, &RpcLimits::default()).await;
                 let channel = channel.unwrap();
                 for path in paths.iter().filter(|path| server(path) == kind) {
                     let may = roles::may(role, path).unwrap_or(false);
@@ -169,8 +171,9 @@ fn caller_without_certificate_of_environment_is_refused() {
         let credentials = Credentials::from_pem(&both, cluster.now().into()).unwrap();
         for (part, role) in SERVERS {
             let address = cluster.address(part);
-            let expected = ExpectedIdentity::role(role);
-            let error = connect(&address, &credentials, &expected, &Limits::default()).await;
+            let expected = ExpectedIdentity::any_of_role(role);
+            let error =
+                connect_channel(&address, &credentials, &expected, &RpcLimits::default()).await;
             let error = error.unwrap_err();
             assert!(
                 matches!(error, ConnectError::Refused { .. }),

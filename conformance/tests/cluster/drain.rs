@@ -31,7 +31,7 @@ const SIZE: usize = 3 * 16384 + 11;
 
 fn at(cluster: &Cluster, node: &str, name: &FileName) -> PathBuf {
     let volume = cluster.path(node).join("volume");
-    Layout::new(&volume).target(name).file
+    Layout::new(&volume).target_paths(name).file
 }
 
 /// Returns whether the replica has a whole copy. The old place is looked at first: what is not there any more is in the
@@ -171,7 +171,8 @@ fn drained_node_moves_all_copies_to_the_other() {
             );
             assert!(!at(cluster, "one", name).try_exists().unwrap(), "{name}");
         }
-        let attic = directory::list(&Layout::new(&cluster.path("one").join("volume")).attic());
+        let attic =
+            directory::list_directory(&Layout::new(&cluster.path("one").join("volume")).attic());
         assert_eq!(attic.unwrap().len() as u64, FILES, "each once");
         let (entries, end) = list(&cluster.reader(), Some("one")).await.unwrap();
         assert_eq!((entries.len() as u64, end.gaps), (FILES, vec![]));
@@ -249,7 +250,7 @@ fn drained_node_moves_all_copies_to_the_other() {
             drains.is_empty().then_some(()).ok_or(drains)
         })
         .await;
-        let (read, end) = get(cluster, &FileRange::whole(hurt.0.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(hurt.0.clone())).await;
         end.unwrap();
         assert_eq!(root(&read), root(&hurt.1));
     });

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_client::{Access, ClientError, FeedStep, Ingest, Steps, StoreEvent};
+use archive_client::{Access, ArchiveSteps, ClientError, FeedStep, Ingest, StoreEvent};
 use archive_daemon::Clock;
 use archive_model::{ChangeKind, FeedChange, FeedPosition, FileName};
 use archive_repository::restore::from_replicas;
@@ -18,7 +18,7 @@ use super::world::{Cluster, LONG, NODES, REPOSITORY, flip, on_a_cluster};
 
 /// A follower of the feed, with the files and changes that it has heard of.
 struct Follower {
-    steps: Steps<FeedStep>,
+    steps: ArchiveSteps<FeedStep>,
     position: Option<FeedPosition>,
     /// Whether a listing has come.
     is_listed: bool,
@@ -243,7 +243,7 @@ fn restored_archive_begins_with_a_listing() {
             std::fs::remove_dir_all(cluster.path("repository").join(lost)).unwrap();
         }
         let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
-        from_replicas(&settings, false, Clock::system())
+        from_replicas(&settings, false, Clock::system_clock())
             .await
             .unwrap();
         cluster.start(REPOSITORY).await;

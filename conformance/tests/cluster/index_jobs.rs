@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use archive_client::batch::{JobFailure, JobLines, JobOutput, JobState, Submission, lines, run};
+use archive_client::batch::{
+    JobFailure, JobLines, JobOutput, JobState, JobSubmission, read_output_lines, run_job,
+};
 use archive_client::{Batch, ClientError, Researcher};
 use archive_model::{FileName, JobId, NameList};
 use tokio::time::{Instant, timeout};
@@ -12,14 +14,14 @@ use super::visits::{limits, name};
 use super::world::{Cluster, LONG, eventually, on_a_cluster};
 
 /// Returns the job that the index runs over files that were stored just now.
-fn cdx(id: &str, names: &[&FileName]) -> Submission {
+fn cdx(id: &str, names: &[&FileName]) -> JobSubmission {
     let names = names.iter().map(|name| (*name).clone()).collect();
-    Submission {
+    JobSubmission {
         arguments: vec![("post-append".to_owned(), "true".to_owned())],
         names: Some(NameList::new(names).unwrap()),
         replica: Some("one".parse().unwrap()),
         keep: Some(Duration::from_mins(10)),
-        ..Submission::built_in(JobId::new(id).unwrap(), "extract-cdx")
+        ..JobSubmission::built_in(JobId::new(id).unwrap(), "extract-cdx")
     }
 }
 
@@ -58,34 +60,34 @@ fn index_reads_named_files_beside_two_long_jobs() {
         let other = &files[1];
         let asked = cdx("cdx-1", &[&other.0, &one.0]);
         let begun = Instant::now();
-        let status = timeout(LONG, run(&of_index, &asked, limits())).await;
+        let status = timeout(LONG, run_job(&of_index, &asked, limits())).await;
         let status = status.expect("two long jobs are waited for").unwrap();
         println!("two named files after {:?}", begun.elapsed());
         assert!(status.is_whole(), "{status:?}");
         assert_eq!((status.files, status.who.as_str()), (2, "index/main"));
-        let result = lines(&of_index, &asked.id, JobOutput::Result)
+        let result = read_output_lines(&of_index, &asked.id, JobOutput::Result)
             .await
             .unwrap();
         let expected = index(&files[..2]);
         let expected: Vec<_> = expected.lines().map(str::to_owned).collect();
         assert_eq!(all(result).await, expected);
         // Asked again, as after a crash: the same job.
-        let again = run(&of_index, &asked, limits()).await.unwrap();
+        let again = run_job(&of_index, &asked, limits()).await.unwrap();
         assert_eq!(again.ended, status.ended);
 
         let nowhere = name("nowhere.warc.gz");
         let asked = cdx("cdx-2", &[&one.0, &nowhere]);
-        let status = run(&of_index, &asked, limits()).await.unwrap();
+        let status = run_job(&of_index, &asked, limits()).await.unwrap();
         assert_eq!(status.state, JobState::Partial, "{status:?}");
         assert_eq!((status.files, status.unread), (1, 1));
-        let errors = lines(&of_index, &asked.id, JobOutput::Errors)
+        let errors = read_output_lines(&of_index, &asked.id, JobOutput::Errors)
             .await
             .unwrap();
         let errors = all(errors).await;
         let [error] = errors.as_slice() else {
             panic!("{errors:?}");
         };
-        let failure = JobFailure::read(error.as_bytes()).unwrap();
+        let failure = JobFailure::read_line(error.as_bytes()).unwrap();
         assert!(failure.is_unread(), "{failure:?}");
         assert_eq!(failure.file, nowhere);
 

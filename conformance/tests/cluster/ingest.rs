@@ -197,7 +197,7 @@ fn empty_file_is_stored_and_similar_names_reported() {
         assert_eq!(stored.similar_name.as_deref(), Some("empty"));
         let again = store(cluster, &name("empty"), b"").await.unwrap();
         assert_eq!(again.similar_name.as_deref(), Some("Empty"));
-        let (read, end) = get(cluster, &FileRange::whole(name("empty"))).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(name("empty"))).await;
         end.unwrap();
         assert_eq!(read, b"");
     });
@@ -242,7 +242,7 @@ fn one_name_twice_at_once_is_bound_once() {
             both => panic!("one must be bound and one refused: {both:?}"),
         };
         assert!(matches!(told, ClientError::Exists(_)), "{told}");
-        let (read, end) = get(cluster, &FileRange::whole(other)).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(other)).await;
         end.unwrap();
         assert_eq!(root(&read), bound.admission.root);
         let lines = trail(cluster, "other").await;

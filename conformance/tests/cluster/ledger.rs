@@ -90,7 +90,7 @@ fn trail_is_kept_and_receipts_can_be_repeated() {
         cluster.stop(REPOSITORY).await;
         let log = cluster.path("repository").join("audit/audit-000000.jsonl");
         let text = fs::read_to_string(&log).unwrap();
-        archive_durable::replace(&log, text.replacen("h-1", "h-9", 1).as_bytes()).unwrap();
+        archive_durable::replace_file(&log, text.replacen("h-1", "h-9", 1).as_bytes()).unwrap();
         cluster.start(REPOSITORY).await;
         let status = audit(cluster, "").await.unwrap_err();
         assert!(status.message().contains("audit-000000.jsonl"), "{status}");
@@ -154,7 +154,7 @@ fn admin_data_are_restored_from_archived_export() {
         })
         .await;
         assert_eq!(stored.replicas.len(), 3);
-        let (packed, end) = get(cluster, &FileRange::whole(name(&export))).await;
+        let (packed, end) = get(cluster, &FileRange::whole_file(name(&export))).await;
         end.unwrap();
 
         cluster.stop(REPOSITORY).await;
@@ -162,7 +162,7 @@ fn admin_data_are_restored_from_archived_export() {
         let data = cluster.path("repository");
         fs::remove_dir_all(data.join("admin")).unwrap();
         let file = cluster.path("export.jsonl.gz");
-        archive_durable::replace(&file, &packed).unwrap();
+        archive_durable::replace_file(&file, &packed).unwrap();
         let settings: archive_repository::Settings =
             toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
         let report = from_export(
@@ -176,7 +176,7 @@ fn admin_data_are_restored_from_archived_export() {
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
         assert_eq!(names(cluster).await, ["a", "b"]);
-        let (read, end) = get(cluster, &FileRange::whole(name("a"))).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(name("a"))).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(store(cluster, &name("a"), &bytes).await.unwrap().already);
@@ -210,7 +210,7 @@ fn admin_data_are_restored_from_sidecars() {
         let data = cluster.path("repository");
         fs::remove_dir_all(data.join("admin")).unwrap();
         let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
-        let report = from_replicas(&settings, false, Clock::system())
+        let report = from_replicas(&settings, false, Clock::system_clock())
             .await
             .unwrap();
         assert_eq!(report.nodes.len(), 3, "{report:?}");
@@ -230,7 +230,7 @@ fn admin_data_are_restored_from_sidecars() {
             });
             assert_eq!(told.count(), 1, "{file}: {said:?}");
         }
-        let (read, end) = get(cluster, &FileRange::whole(name("b"))).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(name("b"))).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(store(cluster, &name("a"), &bytes).await.unwrap().already);

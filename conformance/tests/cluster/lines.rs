@@ -104,7 +104,11 @@ async fn assert_whole(cluster: &Cluster, files: &[(FileName, Vec<u8>)]) {
             assert!(read == *bytes, "{name} in {replica}");
         }
         let attic = cluster.path(replica).join("volume/attic");
-        assert_eq!(directory::list(&attic).unwrap().len(), 0, "{replica}");
+        assert_eq!(
+            directory::list_directory(&attic).unwrap().len(),
+            0,
+            "{replica}"
+        );
     }
     let open = anomalies(cluster, false).await;
     assert_eq!(open, []);

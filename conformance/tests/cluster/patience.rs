@@ -40,7 +40,7 @@ const BRISK: Duration = Duration::from_secs(2);
 /// Waits until a part has ended by itself, and says why it has.
 async fn failure(cluster: &mut Cluster, part: &str) -> String {
     let daemon = cluster.running.remove(part).unwrap();
-    let ended = timeout(LONG, daemon.tasks.join(LAST_CALL)).await;
+    let ended = timeout(LONG, daemon.tasks.join_tasks(LAST_CALL)).await;
     let error = ended.unwrap_or_else(|_| panic!("{part} has not ended after {LONG:?}"));
     let error: &dyn std::error::Error = &error.unwrap_err();
     let causes = std::iter::successors(Some(error), |error| error.source());
@@ -51,7 +51,7 @@ async fn failure(cluster: &mut Cluster, part: &str) -> String {
 /// Lets a background job of a part have its turn now, and waits until it has had it.
 async fn turn(cluster: &Cluster, part: &str, worker: &str) {
     let before = cluster.steps(part, worker);
-    cluster.running[part].workers.resume(worker).unwrap();
+    cluster.running[part].workers.resume_worker(worker).unwrap();
     eventually(worker, LONG, async || {
         (cluster.steps(part, worker) > before).then_some(())
     })
@@ -71,14 +71,14 @@ async fn multiply(cluster: &mut Cluster, of: &str, count: usize) {
     });
     let admin = opened.await.unwrap();
     let row = admin.file(&name(of)).unwrap().unwrap();
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for number in 0..count {
         let mut row = row.clone();
         row.record.name = name(&format!("many-{number:06}.warc.gz"));
-        admin.put(&mut changes, &row).unwrap();
+        admin.put_row(&mut changes, &row).unwrap();
     }
-    admin.commit(changes).unwrap();
-    admin.stamp().unwrap();
+    admin.commit_changes(changes).unwrap();
+    admin.write_stamp().unwrap();
     drop(admin);
     cluster.start(REPOSITORY).await;
     cluster.until_all_nodes_live().await;
@@ -157,7 +157,7 @@ fn hanging_node_delays_no_reader() {
         wire.hold();
         for number in 0..4 {
             let begun = Instant::now();
-            let (read, ended) = get(cluster, &FileRange::whole(file.clone())).await;
+            let (read, ended) = get(cluster, &FileRange::whole_file(file.clone())).await;
             ended.unwrap();
             assert_eq!(read, bytes);
             let took = begun.elapsed();

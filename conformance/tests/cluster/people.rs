@@ -228,7 +228,7 @@ fn nobody_destroys_alone() {
                 .requests,
             [withdrawn]
         );
-        let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(name.clone())).await;
         end.unwrap();
         assert!(read == bytes);
 
@@ -410,7 +410,7 @@ fn removed_copy_is_withdrawn_until_restored() {
             node_of(&stat(cluster, &name).await, "one").as_deref(),
             Some("one-1")
         );
-        let (_, end) = get(cluster, &FileRange::whole(name)).await;
+        let (_, end) = get(cluster, &FileRange::whole_file(name)).await;
         end.unwrap();
     });
 }

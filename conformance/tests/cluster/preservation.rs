@@ -149,7 +149,7 @@ pub(crate) fn outcomes(steps: &[wire::RepairResponse]) -> Vec<&'static str> {
 async fn assert_reads(cluster: &Cluster, name: &FileName, bytes: &[u8], replica: &str) {
     let wanted = FileRange {
         replica: Some(replica.parse().unwrap()),
-        ..FileRange::whole(name.clone())
+        ..FileRange::whole_file(name.clone())
     };
     let (read, end) = get(cluster, &wanted).await;
     end.unwrap();
@@ -434,7 +434,7 @@ fn damage_that_a_read_meets_is_filed() {
         for (replica, offset) in [("one", 0), ("two", GROUP_SIZE)] {
             flip(&cluster.copy(replica, &name), offset);
         }
-        let (read, end) = get(cluster, &FileRange::whole(name)).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(name)).await;
         end.unwrap();
         assert!(read == bytes);
         let filed = eventually("what was met is filed", LONG, async || {

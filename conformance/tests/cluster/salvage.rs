@@ -1,7 +1,7 @@
 //! Salvage of a file that no replica has whole.
 
 use archive_model::{FileContent, FileName, GROUP_SIZE};
-use archive_proof::decode;
+use archive_proof::decode_ranges;
 use proto_archive::wire;
 use proto_archive::wire::access_client::AccessClient;
 
@@ -32,11 +32,12 @@ async fn salvage(cluster: &Cluster, name: &FileName, bytes: &[u8]) -> (u64, Vec<
                     root: root(bytes),
                     size: bytes.len() as u64,
                 };
-                let taken = decode(&segment.encoded[..], content, &[range], |offset, part| {
-                    let at = usize::try_from(offset).unwrap();
-                    assert!(part == &bytes[at..at + part.len()]);
-                    Ok(())
-                });
+                let taken =
+                    decode_ranges(&segment.encoded[..], content, &[range], |offset, part| {
+                        let at = usize::try_from(offset).unwrap();
+                        assert!(part == &bytes[at..at + part.len()]);
+                        Ok(())
+                    });
                 taken.unwrap();
                 came += segment.length;
             }

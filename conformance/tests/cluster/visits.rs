@@ -1,8 +1,8 @@
 //! Visits of a client to a cluster: store, get, list; and the files it stores.
 
 use archive_client::{
-    Access, ClientError, ClientLimits, Completeness, FileRange, Ingest, ListEntry, ListItem,
-    Reader, Selection, StoreEvent, StoredFile,
+    Access, ArchiveReader, ClientError, ClientLimits, Completeness, FileRange, Ingest, ListEntry,
+    ListItem, Selection, StoreEvent, StoredFile,
 };
 use archive_model::FileName;
 pub(crate) use conformance::contract::{deposit, root};
@@ -60,7 +60,7 @@ pub(crate) async fn get(
 
 /// Lists a replica, or what was decided where none is named.
 pub(crate) async fn list(
-    reader: &Reader,
+    reader: &ArchiveReader,
     replica: Option<&str>,
 ) -> Result<(Vec<ListEntry>, Completeness), ClientError> {
     let selection = Selection {

@@ -40,7 +40,7 @@ async fn order(
 fn forgotten_volume_is_a_gap_not_missing() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let path = cluster.path("disk-3");
-        directory::make(&path).unwrap();
+        directory::make_directory(&path).unwrap();
         let path = path.to_str().unwrap().to_owned();
         let init = order(cluster, Order::Init, "disk-3", "one-1", &path);
         init.await.unwrap();
@@ -121,14 +121,14 @@ fn table_of_a_checksum_replica_cannot_be_retired() {
 fn new_volume_with_a_taken_id_is_refused() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let path = cluster.path("disk");
-        directory::make(&path).unwrap();
+        directory::make_directory(&path).unwrap();
         let shown = path.to_str().unwrap();
         let refused = order(cluster, Order::Init, "volume-two", "one-1", shown)
             .await
             .unwrap_err();
         let said = refused.message();
         assert!(said.contains("volume volume-two of node two-1"), "{said}");
-        assert_eq!(directory::list(&path).unwrap().len(), 0);
+        assert_eq!(directory::list_directory(&path).unwrap().len(), 0);
     });
 }
 

@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use archive_bitarchive::checksum::{self, ChecksumTable};
 use archive_bitarchive::{Layout, Volumes};
-use archive_client::{Depositor, Reader};
+use archive_client::{ArchiveReader, Depositor};
 use archive_daemon::clock::ManualClock;
 use archive_daemon::{Chance, Clock, Daemon};
-use archive_durable::{directory, replace, replace_secret};
+use archive_durable::{directory, replace_file, replace_secret};
 use archive_ledger::admin::Admin;
 use archive_model::{FileName, VolumeId};
 use archive_proof::TrustFile;
 use archive_proof::testing::{signing_key, trust_in};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{CredentialPem, Credentials, ExpectedIdentity, Limits, Role, connect_lazy};
+use archive_rpc::{CredentialPem, Credentials, ExpectedIdentity, Role, RpcLimits, connect_lazy};
 use jiff::Timestamp;
 use tempfile::TempDir;
 use tokio::runtime::Builder;
@@ -124,15 +124,15 @@ fn run(silent_after: &'static str, blocking: usize, test: impl AsyncFnOnce(&mut 
 impl Cluster {
     fn new(silent_after: &'static str) -> Self {
         let directory = TempDir::new().unwrap();
-        let hand = ManualClock::running(Clock::system().now());
+        let hand = ManualClock::running_from(Clock::system_clock().now());
         let clock = hand.clock();
         let authority = TestAuthority::new();
         let key = signing_key();
         let trust = trust_in(&key);
         let at = |name: &str| directory.path().join(name);
         replace_secret(&at("signing.key"), key.to_pem().unwrap().as_bytes()).unwrap();
-        replace(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
-        replace(&at("authority.pem"), authority.certificate().as_bytes()).unwrap();
+        replace_file(&at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
+        replace_file(&at("authority.pem"), authority.certificate().as_bytes()).unwrap();
         drop(Admin::init(&at("repository")).unwrap());
         let node = "three-1".parse().unwrap();
         let replica = "three".parse().unwrap();
@@ -177,14 +177,14 @@ impl Cluster {
     pub(crate) fn add_node(&self, replica: &str, suffix: &str) {
         let own = format!("{replica}{suffix}");
         self.certify(&format!("bitarchive-{own}"), &[&format!("node/{own}-1")]);
-        directory::make(&self.path(&own)).unwrap();
+        directory::make_directory(&self.path(&own)).unwrap();
         init_volume(&self.path(&own), replica, &own);
     }
 
     /// Takes from a node everything that it has, as if its disks were new.
     pub(crate) fn wipe(&self, replica: &str) {
         std::fs::remove_dir_all(self.path(replica)).unwrap();
-        directory::make(&self.path(replica)).unwrap();
+        directory::make_directory(&self.path(replica)).unwrap();
         init_volume(&self.path(replica), replica, replica);
     }
 
@@ -203,29 +203,33 @@ impl Cluster {
         let pem = self.authority.pem(grants);
         let certificate = format!("{part}.pem");
         let key = format!("{part}.key");
-        replace(&self.path(&certificate), pem.certificate.as_bytes()).unwrap();
+        replace_file(&self.path(&certificate), pem.certificate.as_bytes()).unwrap();
         replace_secret(&self.path(&key), pem.key.as_bytes()).unwrap();
     }
 
     /// Starts a part, on the port and the data that it had before if it ran before.
     pub(crate) async fn start(&mut self, part: &str) {
-        let daemon = Daemon::new(self.clock.clone(), Chance::system());
+        let daemon = Daemon::new(self.clock.clone(), Chance::system_chance());
         let settings = self.settings(part);
         let of = daemon.clone();
         let address = match part.split_once('-') {
-            None => archive_repository::serve(toml::from_str(&settings).unwrap(), of)
+            None => archive_repository::serve_repository(toml::from_str(&settings).unwrap(), of)
                 .await
                 .unwrap(),
-            Some(("monitor", _)) => archive_monitor::serve(toml::from_str(&settings).unwrap(), of)
-                .await
-                .unwrap(),
-            Some(("checksums", _)) => checksum::serve(toml::from_str(&settings).unwrap(), of)
-                .await
-                .unwrap(),
-            Some(_) => archive_bitarchive::serve(
+            Some(("monitor", _)) => {
+                archive_monitor::serve_monitor(toml::from_str(&settings).unwrap(), of)
+                    .await
+                    .unwrap()
+            }
+            Some(("checksums", _)) => {
+                checksum::serve_checksum_replica(toml::from_str(&settings).unwrap(), of)
+                    .await
+                    .unwrap()
+            }
+            Some(_) => archive_bitarchive::serve_node(
                 toml::from_str(&settings).unwrap(),
                 of,
-                archive_runs::start,
+                archive_runs::start_runs,
             )
             .await
             .unwrap(),
@@ -238,7 +242,7 @@ impl Cluster {
     pub(crate) async fn stop(&mut self, part: &str) {
         let daemon = self.running.remove(part).unwrap();
         daemon.tasks.stop_all();
-        let ended = daemon.tasks.join(LAST_CALL).await;
+        let ended = daemon.tasks.join_tasks(LAST_CALL).await;
         assert!(ended.is_ok(), "{part}: {ended:?}");
     }
 
@@ -261,7 +265,7 @@ impl Cluster {
 
     /// Returns the path of the copy of a file.
     pub(crate) fn copy(&self, replica: &str, name: &FileName) -> PathBuf {
-        self.layout(replica).target(name).file
+        self.layout(replica).target_paths(name).file
     }
 
     /// Returns the directory in which uploads into a replica are received.
@@ -291,8 +295,8 @@ impl Cluster {
         connect_lazy(
             &self.address(REPOSITORY),
             &self.credentials(grant),
-            &ExpectedIdentity::role(Role::Repository),
-            &Limits::default(),
+            &ExpectedIdentity::any_of_role(Role::Repository),
+            &RpcLimits::default(),
         )
         .unwrap()
     }
@@ -306,12 +310,12 @@ impl Cluster {
         Depositor::new(channel, Arc::clone(&self.trust), limits())
     }
 
-    pub(crate) fn reader(&self) -> Reader {
+    pub(crate) fn reader(&self) -> ArchiveReader {
         self.reader_as("reader/anna")
     }
 
-    pub(crate) fn reader_as(&self, grant: &str) -> Reader {
-        Reader::new(self.channel(grant), Arc::clone(&self.trust), limits())
+    pub(crate) fn reader_as(&self, grant: &str) -> ArchiveReader {
+        ArchiveReader::new(self.channel(grant), Arc::clone(&self.trust), limits())
     }
 
     pub(crate) fn trust(&self) -> &TrustFile {
@@ -321,19 +325,19 @@ impl Cluster {
     /// Returns a depositor that reaches the repository at this address.
     pub(crate) fn depositor_at(&self, address: &str, grant: &str) -> Depositor {
         let credentials = self.credentials(grant);
-        let expected = ExpectedIdentity::role(Role::Repository);
-        let channel = connect_lazy(address, &credentials, &expected, &Limits::default());
+        let expected = ExpectedIdentity::any_of_role(Role::Repository);
+        let channel = connect_lazy(address, &credentials, &expected, &RpcLimits::default());
         Depositor::new(channel.unwrap(), Arc::clone(&self.trust), limits())
     }
 
     /// Returns the metrics page of a part.
     pub(crate) fn page(&self, part: &str) -> String {
-        self.running[part].metrics.page().unwrap()
+        self.running[part].metrics.render_page().unwrap()
     }
 
     /// Returns the number of turns that a background job of a part has had.
     pub(crate) fn steps(&self, part: &str, worker: &str) -> u64 {
-        let mut all = self.running[part].workers.list().into_iter();
+        let mut all = self.running[part].workers.list_workers().into_iter();
         all.find(|status| *status.name == *worker).unwrap().steps
     }
 
@@ -401,7 +405,7 @@ impl Cluster {
 
 fn init_volume(directory: &Path, replica: &str, own: &str) {
     let volume = directory.join("volume");
-    directory::make(&volume).unwrap();
+    directory::make_directory(&volume).unwrap();
     let volumes = Volumes::open(
         &format!("{own}-1").parse().unwrap(),
         &replica.parse().unwrap(),
@@ -410,5 +414,5 @@ fn init_volume(directory: &Path, replica: &str, own: &str) {
     )
     .unwrap();
     let id = VolumeId::new(&format!("volume-{own}")).unwrap();
-    volumes.init(&volume, &id).unwrap();
+    volumes.init_volume(&volume, &id).unwrap();
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use archive_bitarchive::{Condition, Entry};
+use archive_bitarchive::{CatalogEntry, Condition};
 use archive_model::FileName;
 use conformance::machine::{self, CrashMachine};
 
@@ -75,7 +75,7 @@ fn repeatedly_killed_node_keeps_all_acknowledged_files() {
 /// Returns the files whose uploads the last kill cut: those listed as missing, and those of which there is only a part.
 fn missing_or_unfinished(
     machine: &CrashMachine,
-    listed: &BTreeMap<FileName, Entry>,
+    listed: &BTreeMap<FileName, CatalogEntry>,
 ) -> Vec<FileName> {
     let cut = machine.incoming().unwrap();
     let cut = cut

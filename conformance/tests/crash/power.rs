@@ -9,7 +9,7 @@ mod inodes;
 use std::collections::BTreeMap;
 
 use archive_bitarchive::NodeError;
-use archive_durable::Severity;
+use archive_durable::DiskSeverity;
 use archive_model::FileName;
 use conformance::machine::{self, CrashMachine};
 
@@ -118,7 +118,7 @@ fn cut_power_again_and_again(image: &Image, machine: &CrashMachine) {
         // Where writes failed before the kill, the volume is poisoned, as it should be.
         let node = machine.start(now + 5).unwrap();
         let volume = machine::volume().unwrap();
-        node.disks.volumes.clear(&volume).unwrap();
+        node.disks.volumes.clear_volume(&volume).unwrap();
         drop(node);
         acknowledged_files_are_there(machine, &acknowledged, now + 5, &what);
     }
@@ -163,7 +163,7 @@ fn volume_of_dead_disk_is_refused_until_cleared() {
     assert!(matches!(refused, Err(NodeError::NoSpace(_))), "{refused:?}");
     node.disks
         .volumes
-        .clear(&machine::volume().unwrap())
+        .clear_volume(&machine::volume().unwrap())
         .unwrap();
     drop(node);
     let node = machine.start(BEFORE + 20).unwrap();
@@ -235,7 +235,7 @@ fn full_disk_refuses_and_keeps_all_files() {
             };
         };
         let is_full = matches!(&refused, NodeError::NoSpace(_))
-            || matches!(&refused, NodeError::Disk(error) if error.severity() == Severity::NoSpace);
+            || matches!(&refused, NodeError::Disk(error) if error.severity() == DiskSeverity::NoSpace);
         assert!(is_full, "{refused}");
         assert!(acknowledged.len() > 10, "{} files", acknowledged.len());
         assert_eq!(

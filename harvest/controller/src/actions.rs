@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
 use archive_durable::directory::EntryKind;
-use archive_durable::{DiskError, directory, read_small, replace};
+use archive_durable::{DiskError, directory, read_small, replace_file};
 use harvest_crawler::crawl::{ControlRequest, CrawlCommand};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
@@ -75,10 +75,10 @@ impl<'a> ActionWatch<'a> {
     }
 
     /// Carries out requests as they come, for as long as it is polled.
-    pub(crate) async fn run(mut self) -> Result<(), DiskError> {
+    pub(crate) async fn run_watch(mut self) -> Result<(), DiskError> {
         loop {
             self.clock.sleep(PERIOD).await;
-            let mut names = directory::names(&self.job.path("action"))?;
+            let mut names = directory::list_names(&self.job.path_of("action"))?;
             names.sort();
             self.seen
                 .retain(|name, _| names.binary_search(name).is_ok());
@@ -89,19 +89,19 @@ impl<'a> ActionWatch<'a> {
     }
 
     async fn check_file(&mut self, file: &OsString) -> Result<(), DiskError> {
-        let path = self.job.path("action").join(file);
+        let path = self.job.path_of("action").join(file);
         let name = file.to_string_lossy();
         if is_temporary(&name) {
             return Ok(());
         }
-        let Some(EntryKind::File { size, changed, .. }) = directory::kind(&path)? else {
+        let Some(EntryKind::File { size, changed, .. }) = directory::entry_kind(&path)? else {
             return Ok(());
         };
         let request = if let Some(control) = parse::parse_name(&name) {
             Ok(control)
         } else {
             let since = self.unchanged_since(file, size, changed);
-            let quiet = self.clock.since(since);
+            let quiet = self.clock.elapsed_since(since);
             if quiet < PERIOD {
                 return Ok(());
             }
@@ -132,7 +132,7 @@ impl<'a> ActionWatch<'a> {
             Err(why) => {
                 let refused = self.move_to_done(&path, &name, ".refused")?;
                 let reason = refused.with_extension("reason");
-                replace(&reason, format!("{why}\n").as_bytes())?;
+                replace_file(&reason, format!("{why}\n").as_bytes())?;
                 let name = name.as_ref();
                 let why = why.as_str();
                 (self.notify)(JobNotice::ActionRefused { name, why });
@@ -176,7 +176,10 @@ impl<'a> ActionWatch<'a> {
             .get(..name.floor_char_boundary(LONGEST_NAME))
             .unwrap_or(name);
         loop {
-            let done = self.job.path("done").join(format!("{time}-{name}{ending}"));
+            let done = self
+                .job
+                .path_of("done")
+                .join(format!("{time}-{name}{ending}"));
             match directory::move_new(path, &done) {
                 // Two requests of one name within a millisecond.
                 Err(error) if error.is_taken() => time = time.saturating_add(1),

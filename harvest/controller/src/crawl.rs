@@ -16,18 +16,18 @@ use index_dedup::{DedupError, DedupIndex};
 use tokio::sync::{mpsc, watch};
 
 use crate::actions::ActionWatch;
-use crate::error::JobError;
+use crate::error::HarvestJobError;
 use crate::notice::JobNotice;
 use crate::progress_log::{ProgressLog, end_message};
 use crate::run::JobRun;
 
 impl JobRun<'_> {
     /// Crawls to the end, or until it is suspended.
-    pub(crate) async fn crawl(
+    pub(crate) async fn run_crawl(
         &self,
         mut requests: mpsc::UnboundedReceiver<CrawlCommand>,
         progress: watch::Sender<CrawlProgress>,
-    ) -> Result<CrawlOutcome, JobError> {
+    ) -> Result<CrawlOutcome, HarvestJobError> {
         let Self {
             directory,
             environment,
@@ -38,7 +38,7 @@ impl JobRun<'_> {
             environment.clock.clone(),
             environment.chance.clone(),
         );
-        let log_path = directory.path("logs").join(PROGRESS_LOG);
+        let log_path = directory.path_of("logs").join(PROGRESS_LOG);
         let mut log = ProgressLog::open(&log_path, environment.clock.clone())?;
         // Requests that were there before it count from its start.
         while let Ok(request) = requests.try_recv() {
@@ -79,8 +79,9 @@ impl JobRun<'_> {
             first
         };
         let crawling = async {
-            let followed = log.follow(handle.progress);
-            let (ended, (), (), followed) = tokio::join!(crawl.run(), tell, tell_notices, followed);
+            let followed = log.follow_crawl(handle.progress);
+            let (ended, (), (), followed) =
+                tokio::join!(crawl.run_crawl(), tell, tell_notices, followed);
             match ended {
                 Ok(outcome) => {
                     followed?;
@@ -89,13 +90,13 @@ impl JobRun<'_> {
                 }
                 Err(error) => {
                     // A disk that takes no note is told by the error of the crawl, which came first.
-                    drop(log.note(CrawlState::Ended(EndMessage::AbnormalExit)));
+                    drop(log.note_state(CrawlState::Ended(EndMessage::AbnormalExit)));
                     Err(self.crawl_error(error))
                 }
             }
         };
-        let acting =
-            ActionWatch::new(directory, &environment.clock, handle.requests, self.notify).run();
+        let acting = ActionWatch::new(directory, &environment.clock, handle.requests, self.notify)
+            .run_watch();
         let (outcome, closed) = tokio::select! {
             biased;
             // A request that was answered is put away first, also where it has ended the crawl.
@@ -109,12 +110,16 @@ impl JobRun<'_> {
     }
 
     /// Ends the log, and keeps the outcome: the crawl is over from now on, whatever happens to its files.
-    fn keep_outcome(&self, log: &mut ProgressLog, outcome: &CrawlOutcome) -> Result<(), JobError> {
+    fn keep_outcome(
+        &self,
+        log: &mut ProgressLog,
+        outcome: &CrawlOutcome,
+    ) -> Result<(), HarvestJobError> {
         if outcome.taken_back > 0 {
             (self.notify)(JobNotice::TakenBack(outcome.taken_back));
         }
         let state = end_message(outcome.end).map_or(CrawlState::Checkpointed, CrawlState::Ended);
-        log.end(&outcome.progress, state)?;
+        log.end_log(&outcome.progress, state)?;
         if outcome.end != CrawlEnd::Suspended {
             self.directory.keep_outcome(outcome)?;
         }
@@ -123,21 +128,21 @@ impl JobRun<'_> {
 
     /// Returns the error of a crawl that has broken off. Where the frontier cannot be read, it says how the job can end
     /// without it.
-    fn crawl_error(&self, source: CrawlError) -> JobError {
+    fn crawl_error(&self, source: CrawlError) -> HarvestJobError {
         if source.is_damage() {
-            let state = self.directory.path("state");
+            let state = self.directory.path_of("state");
             let source = Box::new(source);
-            return JobError::Frontier { state, source };
+            return HarvestJobError::Frontier { state, source };
         }
-        JobError::Crawl(source)
+        HarvestJobError::Crawl(source)
     }
 
-    fn settings(&self) -> Result<CrawlSettings, JobError> {
+    fn settings(&self) -> Result<CrawlSettings, HarvestJobError> {
         let job = self.directory.job();
         let known = known_captures(&job.order)?;
         if let Some(known) = &known {
             // The index may be gone when the crawl is documented.
-            let jobs = known.index.jobs()?;
+            let jobs = known.index.list_jobs()?;
             self.directory.keep_deduplicated_against(&jobs)?;
         }
         Ok(CrawlSettings {
@@ -145,7 +150,7 @@ impl JobRun<'_> {
             job: Arc::new(job.clone()),
             host: self.environment.host.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            warcinfo: self.warcinfo.block(),
+            warcinfo: self.warcinfo.render_block(),
             known,
             min_free: MIN_FREE,
         })
@@ -159,16 +164,16 @@ fn known_captures(order: &CrawlOrder) -> Result<Option<Arc<KnownCaptures>>, Dedu
         return Ok(None);
     };
     let index = DedupIndex::open(path)?;
-    index.verify()?;
+    index.verify_file()?;
     let with_text = order.dedup.all;
     Ok(Some(Arc::new(KnownCaptures { index, with_text })))
 }
 
 /// Returns the error of a watch that has ended, though it runs for as long as it is polled.
-fn watch_error(ended: Result<(), DiskError>) -> JobError {
+fn watch_error(ended: Result<(), DiskError>) -> HarvestJobError {
     let by_itself = || {
         let source = std::io::Error::other("the watch of requests has ended by itself");
         DiskError::new("watch", std::path::Path::new("action"), source)
     };
-    JobError::Disk(ended.err().unwrap_or_else(by_itself))
+    HarvestJobError::Disk(ended.err().unwrap_or_else(by_itself))
 }

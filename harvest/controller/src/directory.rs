@@ -25,12 +25,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
-use archive_durable::{DiskError, directory, read_small, replace};
+use archive_durable::{DiskError, directory, read_small, replace_file};
 use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::crawl::CrawlOutcome;
-use harvest_model::order::PrintError;
+use harvest_model::order::PrintOrderError;
 use harvest_model::{HarvestJob, InvalidOrder};
-use harvest_reports::index::IndexError;
+use harvest_reports::index::ArchiveIndexError;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -71,10 +71,10 @@ pub enum JobDirectoryError {
     },
     /// The job cannot be written as TOML.
     #[error("cannot write the job as TOML: {0}")]
-    Print(#[from] PrintError),
+    Print(#[from] PrintOrderError),
     /// An archive file cannot be indexed.
     #[error(transparent)]
-    Index(#[from] IndexError),
+    Index(#[from] ArchiveIndexError),
     /// A file cannot be read.
     #[error("cannot read {path}: {source}")]
     Read {
@@ -95,7 +95,7 @@ pub enum JobDirectoryError {
 
 /// An archive file that the crawl has closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileEntry {
+pub struct CrawledFile {
     /// The name of the file.
     pub name: String,
     /// The size of the file in bytes.
@@ -149,7 +149,7 @@ impl JobDirectory {
     /// [`JobDirectoryError::Disk`].
     pub fn run_settings(&self) -> Result<RunSettings, JobDirectoryError> {
         let absent = || JobDirectoryError::Read {
-            path: self.path(RUN_SETTINGS),
+            path: self.path_of(RUN_SETTINGS),
             source: io::ErrorKind::NotFound.into(),
         };
         self.read_json(RUN_SETTINGS)?.ok_or_else(absent)
@@ -169,7 +169,7 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if it is damaged, [`JobDirectoryError::Disk`].
-    pub fn outcome(&self) -> Result<Option<CrawlOutcome>, JobDirectoryError> {
+    pub fn read_outcome(&self) -> Result<Option<CrawlOutcome>, JobDirectoryError> {
         self.read_json("outcome.json")
     }
 
@@ -195,19 +195,19 @@ impl JobDirectory {
 
     fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), JobDirectoryError> {
         let text = self.to_json(name, value)?;
-        Ok(replace(&self.path(name), &text)?)
+        Ok(replace_file(&self.path_of(name), &text)?)
     }
 
     /// Returns a value as the file of this name has it.
     fn to_json(&self, name: &str, value: &impl Serialize) -> Result<Vec<u8>, JobDirectoryError> {
         serde_json::to_vec(value).map_err(|source| JobDirectoryError::Entry {
-            path: self.path(name),
+            path: self.path_of(name),
             source,
         })
     }
 
     fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, JobDirectoryError> {
-        let path = self.path(name);
+        let path = self.path_of(name);
         let Some(bytes) = read_small(&path, MAX_JOB)? else {
             return Ok(None);
         };
@@ -226,7 +226,7 @@ impl JobDirectory {
     }
 
     /// Returns the path of something in it.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
@@ -235,7 +235,7 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`JobDirectoryError::Disk`].
-    pub fn keep_metadata_file(&self, entry: &FileEntry) -> Result<(), JobDirectoryError> {
+    pub fn keep_metadata_file(&self, entry: &CrawledFile) -> Result<(), JobDirectoryError> {
         self.write_json("metadata.json", entry)
     }
 
@@ -244,7 +244,7 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if its description is damaged, [`JobDirectoryError::Disk`].
-    pub fn metadata_file(&self) -> Result<Option<FileEntry>, JobDirectoryError> {
+    pub fn metadata_file(&self) -> Result<Option<CrawledFile>, JobDirectoryError> {
         self.read_json("metadata.json")
     }
 
@@ -254,8 +254,8 @@ impl JobDirectory {
     ///
     /// [`DiskError`].
     pub(crate) fn remove_frontier(&self) -> Result<(), DiskError> {
-        let state = self.path("state");
-        match directory::kind(&state)? {
+        let state = self.path_of("state");
+        match directory::entry_kind(&state)? {
             Some(_) => remove_tree(&state),
             None => Ok(()),
         }
@@ -269,7 +269,7 @@ impl JobDirectory {
     /// [`JobDirectoryError::Disk`].
     pub fn closed_files(&self, now: Timestamp) -> Result<Vec<ClosedFile>, JobDirectoryError> {
         let mut files = Vec::new();
-        for entry in directory::list(&self.path("warcs"))? {
+        for entry in directory::list_directory(&self.path_of("warcs"))? {
             let name = entry.name.to_string_lossy().into_owned();
             let EntryKind::File { size, changed, .. } = entry.kind else {
                 continue;
@@ -278,7 +278,7 @@ impl JobDirectory {
                 continue;
             }
             files.push(ClosedFile {
-                path: self.path("warcs").join(&name),
+                path: self.path_of("warcs").join(&name),
                 name,
                 size,
                 closed: Timestamp::from_second(changed).unwrap_or(now),
@@ -298,7 +298,7 @@ impl JobDirectory {
 
 /// Deletes a directory with all that is in it.
 fn remove_tree(path: &Path) -> Result<(), DiskError> {
-    for entry in directory::list(path)? {
+    for entry in directory::list_directory(path)? {
         let inner = path.join(&entry.name);
         match entry.kind {
             EntryKind::Directory => remove_tree(&inner)?,
@@ -309,7 +309,7 @@ fn remove_tree(path: &Path) -> Result<(), DiskError> {
 }
 
 /// Opens a file for reading.
-pub(crate) fn open(path: &Path) -> Result<File, JobDirectoryError> {
+pub(crate) fn open_file(path: &Path) -> Result<File, JobDirectoryError> {
     File::open(path).map_err(|source| JobDirectoryError::Read {
         path: path.to_owned(),
         source,

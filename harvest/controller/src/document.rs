@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_durable::directory::EntryKind;
-use archive_durable::{AppendFile, DiskError, SmallFile, directory, replace, replace_all};
+use archive_durable::{AppendFile, DiskError, SmallFile, directory, replace_all, replace_file};
 use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
@@ -30,7 +30,7 @@ use harvest_reports::threads::ThreadReport;
 use harvest_reports::warcinfo::Warcinfo;
 use harvest_reports::{archive_files, frontier, processors, threads};
 
-use crate::directory::{FileEntry, JobDirectory, JobDirectoryError, open};
+use crate::directory::{CrawledFile, JobDirectory, JobDirectoryError, open_file};
 use crate::environment::JobEnvironment;
 use crate::error_logs::ErrorLogs;
 use crate::progress_log::end_message;
@@ -69,15 +69,15 @@ pub enum DocumentError {
 
 /// Writes the reports and the metadata file, unless it was written before. Returns the metadata file; `None`: it is in
 /// the archive, and no other one may have its name.
-pub(crate) fn document(
+pub(crate) fn write_documents(
     job: &JobDirectory,
     environment: &JobEnvironment,
     warcinfo: &Warcinfo,
     outcome: &CrawlOutcome,
 ) -> Result<Option<ClosedFile>, DocumentError> {
     let name = metadata_name(job);
-    let path = job.path("metadata").join(&name);
-    let size = if let Some(EntryKind::File { size, .. }) = directory::kind(&path)? {
+    let path = job.path_of("metadata").join(&name);
+    let size = if let Some(EntryKind::File { size, .. }) = directory::entry_kind(&path)? {
         size
     } else if job.metadata_file()?.is_some() && job.has_receipt(&name)? {
         return Ok(None);
@@ -86,16 +86,16 @@ pub(crate) fn document(
         reports.extend(frontier_reports(job, environment, outcome)?);
         let reports = reports.iter();
         let files = reports.map(|(name, text)| SmallFile::new(name, text.as_bytes()));
-        replace_all(&job.path("reports"), &files.collect::<Vec<_>>())?;
+        replace_all(&job.path_of("reports"), &files.collect::<Vec<_>>())?;
         let requests = requests_log(job)?;
         if !requests.is_empty() {
-            let path = job.path("logs").join(requests_log::FILE_NAME);
-            replace(&path, requests.as_bytes())?;
+            let path = job.path_of("logs").join(requests_log::FILE_NAME);
+            replace_file(&path, requests.as_bytes())?;
         }
         write_metadata(job, environment, warcinfo, &name)?
     };
     let closed = environment.clock.now();
-    job.keep_metadata_file(&FileEntry {
+    job.keep_metadata_file(&CrawledFile {
         name: name.clone(),
         size,
         closed,
@@ -137,15 +137,15 @@ fn crawl_reports(
     environment: &JobEnvironment,
     outcome: &CrawlOutcome,
 ) -> Result<Vec<NamedReport>, DocumentError> {
-    let path = job.path("logs").join(CRAWL_LOG);
+    let path = job.path_of("logs").join(CRAWL_LOG);
     let seeds = job.job().seeds.iter().map(ToString::to_string);
     let mut statistics = CrawlStatistics::new(seeds);
-    let mut errors = ErrorLogs::begin(job)?;
-    for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
+    let mut errors = ErrorLogs::begin_logs(job)?;
+    for entry in CrawlLogReader::new(BufReader::new(open_file(&path)?)) {
         match entry.map_err(log_error(&path))? {
             LogEntry::Line(line) => {
                 errors.add(&line)?;
-                statistics.add(&line);
+                statistics.add_line(&line);
             }
             LogEntry::Unreadable(line) => statistics.add_unreadable(line),
         }
@@ -158,9 +158,9 @@ fn crawl_reports(
         duration: outcome.duration,
     };
     let mut reports: Vec<NamedReport> = Vec::new();
-    reports.extend(statistics.reports(&summary, outcome.remaining.clone()));
+    reports.extend(statistics.write_reports(&summary, outcome.remaining.clone()));
     let now = environment.clock.now();
-    let stages = processors_report(&name, now, &statistics.stages());
+    let stages = processors_report(&name, now, &statistics.stage_reports());
     reports.push((processors::FILE_NAME, stages));
     let files = job
         .indexed_files()?
@@ -181,8 +181,8 @@ fn frontier_reports(
     environment: &JobEnvironment,
     outcome: &CrawlOutcome,
 ) -> Result<Vec<NamedReport>, DocumentError> {
-    let state = job.path("state");
-    if directory::kind(&state)?.is_none() {
+    let state = job.path_of("state");
+    if directory::entry_kind(&state)?.is_none() {
         return Ok(Vec::new());
     }
     let order = &job.job().order;
@@ -281,7 +281,7 @@ fn write_metadata(
     warcinfo: &Warcinfo,
     name: &str,
 ) -> Result<u64, DocumentError> {
-    let open_path = job.path("metadata").join(format!("{name}{OPEN}"));
+    let open_path = job.path_of("metadata").join(format!("{name}{OPEN}"));
     let mut file = AppendFile::open(&open_path)?;
     file.cut(0)?;
     let identity = JobIdentity {
@@ -295,7 +295,7 @@ fn write_metadata(
     let stamps = || RecordStamp {
         id: record_id(
             chance
-                .bytes()
+                .random_bytes()
                 .expect("the system has had randomness since the crawl began"),
         ),
         time: clock.now(),
@@ -307,20 +307,20 @@ fn write_metadata(
         address: environment.address,
         warcinfo,
     };
-    let mut metadata = MetadataFile::begin(sink, head, stamps)?;
+    let mut metadata = MetadataFile::begin_file(sink, head, stamps)?;
     metadata.duplicate_reduction_jobs(&job.deduplicated_against()?)?;
-    metadata.documents(documents(job)?)?;
+    metadata.write_documents(documents(job)?)?;
     for entry in job.indexed_files()? {
-        metadata.index(&mut job.index_of(&entry.name)?)?;
+        metadata.write_index(&mut job.index_of(&entry.name)?)?;
     }
     let sink = metadata.finish().map_err(DocumentError::Write)?;
     let file = sink
         .into_inner()
         .map_err(|error| DocumentError::Write(error.into_error()))?;
     file.0.sync()?;
-    let path = job.path("metadata").join(name);
+    let path = job.path_of("metadata").join(name);
     directory::move_new(&open_path, &path)?;
-    match directory::kind(&path)? {
+    match directory::entry_kind(&path)? {
         Some(EntryKind::File { size, .. }) => Ok(size),
         _ => Err(DiskError::new("stat", &path, io::ErrorKind::NotFound).into()),
     }
@@ -337,16 +337,16 @@ fn documents(job: &JobDirectory) -> Result<Vec<MetadataDocument<'static>>, Docum
         });
     };
     for name in ["order.toml", "seeds.txt", "harvestInfo.xml"] {
-        add(MetadataSection::Setup, name, open(&job.path(name))?);
+        add(MetadataSection::Setup, name, open_file(&job.path_of(name))?);
     }
     for (folder, section) in [
         ("reports", MetadataSection::Reports),
         ("logs", MetadataSection::Logs),
     ] {
-        for name in directory::names(&job.path(folder))? {
+        for name in directory::list_names(&job.path_of(folder))? {
             let name = name.to_string_lossy().into_owned();
             if MetadataSection::from_file_name(&name) == Some(section) {
-                add(section, &name, open(&job.path(folder).join(&name))?);
+                add(section, &name, open_file(&job.path_of(folder).join(&name))?);
             }
         }
     }

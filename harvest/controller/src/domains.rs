@@ -10,7 +10,7 @@ use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::progress::{FILE_NAME as PROGRESS_LOG, last_line};
 use serde::Serialize;
 
-use crate::directory::{JobDirectory, open};
+use crate::directory::{JobDirectory, open_file};
 use crate::document::{DocumentError, log_error};
 
 /// The harvest of a domain.
@@ -27,20 +27,22 @@ pub struct DomainOutcome {
 }
 
 /// Returns the harvest of each domain, as the logs tell it.
-pub(crate) fn domains(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
-    let path = job.path("logs").join(PROGRESS_LOG);
-    let last = match directory::kind(&path)? {
-        Some(_) => last_line(BufReader::new(open(&path)?)).map_err(log_error(&path))?,
+pub(crate) fn domain_outcomes(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
+    let path = job.path_of("logs").join(PROGRESS_LOG);
+    let last = match directory::entry_kind(&path)? {
+        Some(_) => last_line(BufReader::new(open_file(&path)?)).map_err(log_error(&path))?,
         None => None,
     };
     let reason = StopReason::from_last_progress_line(last.as_deref());
     let mut report = HarvestReport::new(reason, false);
     let suffixes = suffix_list(&job.job().order)?;
-    let path = job.path("logs").join(CRAWL_LOG);
-    for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
+    let path = job.path_of("logs").join(CRAWL_LOG);
+    for entry in CrawlLogReader::new(BufReader::new(open_file(&path)?)) {
         match entry.map_err(log_error(&path))? {
             LogEntry::Line(line) => {
-                report.add(&line, |host| Some(suffixes.domain(host).to_owned()));
+                report.add_line(&line, |host| {
+                    Some(suffixes.registered_domain(host).to_owned())
+                });
             }
             // Unreadable lines are counted in crawl-report.txt.
             LogEntry::Unreadable(_) => {}

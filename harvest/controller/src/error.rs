@@ -13,7 +13,7 @@ use crate::salvage::SalvageError;
 
 /// The reason why a job has broken off.
 #[derive(Debug, thiserror::Error)]
-pub enum JobError {
+pub enum HarvestJobError {
     /// The directory of the job cannot be used.
     #[error(transparent)]
     Directory(#[from] JobDirectoryError),

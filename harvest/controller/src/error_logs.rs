@@ -29,9 +29,9 @@ impl ErrorLogs {
     /// # Errors
     ///
     /// [`DiskError`] if they cannot be written.
-    pub(crate) fn begin(job: &JobDirectory) -> Result<Self, DiskError> {
+    pub(crate) fn begin_logs(job: &JobDirectory) -> Result<Self, DiskError> {
         let begin = |name: &str| {
-            let mut log = AppendFile::open(&job.path("logs").join(name))?;
+            let mut log = AppendFile::open(&job.path_of("logs").join(name))?;
             log.cut(0)?;
             Ok::<_, DiskError>(log)
         };
@@ -87,12 +87,12 @@ mod tests {
         let time = "2026-11-23T00:00:00Z".parse().unwrap();
         let seed = "http://a.dk/".parse().unwrap();
         let job = HarvestJob::new(12, 34, time).with_seeds(vec![seed]);
-        let job = JobDirectory::create(base.path(), job, time).unwrap();
+        let job = JobDirectory::create_directory(base.path(), job, time).unwrap();
         let line = |status: &str, uri: &str| -> CrawlLogLine {
             let text = format!("2026-11-23T00:00:01.000Z {status} - {uri} L - - #000 - - - x");
             text.parse().unwrap()
         };
-        let mut logs = ErrorLogs::begin(&job).unwrap();
+        let mut logs = ErrorLogs::begin_logs(&job).unwrap();
         for line in [
             line("200", "http://a.dk/"),
             line("-7", "gopher://a.dk/"),
@@ -101,7 +101,7 @@ mod tests {
             logs.add(&line).unwrap();
         }
         logs.finish().unwrap();
-        let read = |name: &str| fs::read_to_string(job.path("logs").join(name)).unwrap();
+        let read = |name: &str| fs::read_to_string(job.path_of("logs").join(name)).unwrap();
         assert_eq!(
             read(URI_ERRORS),
             format!(

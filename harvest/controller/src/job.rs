@@ -14,12 +14,12 @@ use tokio::sync::{mpsc, watch};
 
 use crate::directory::JobDirectory;
 use crate::environment::JobEnvironment;
-use crate::error::JobError;
+use crate::error::HarvestJobError;
 use crate::lock::JobLock;
 use crate::notice::JobNotice;
-use crate::report::{JobEnd, JobReport, JobStatus, report};
+use crate::report::{HarvestJobEnd, JobEnd, JobReport, write_report};
 use crate::run::JobRun;
-use crate::salvage::salvage;
+use crate::salvage::salvage_crawl;
 use crate::upload::Uploader;
 
 /// The program that writes archive files, in their `warcinfo`.
@@ -45,12 +45,12 @@ impl fmt::Debug for JobConsole<'_> {
 ///
 /// # Errors
 ///
-/// [`JobError`]: the job can be resumed.
+/// [`HarvestJobError`]: the job can be resumed.
 pub async fn run_job(
     directory: &JobDirectory,
     environment: &JobEnvironment,
     console: JobConsole<'_>,
-) -> Result<JobReport, JobError> {
+) -> Result<JobReport, HarvestJobError> {
     let JobConsole {
         requests: control,
         progress,
@@ -61,7 +61,7 @@ pub async fn run_job(
     let (files, whole) = mpsc::unbounded_channel();
     let (to_crawl, requests) = mpsc::unbounded_channel();
     let (suspend, suspended) = watch::channel(false);
-    salvage(directory, environment, notify)?;
+    salvage_crawl(directory, environment, notify)?;
     let writing = Box::pin(async move {
         let run = JobRun {
             directory,
@@ -70,17 +70,17 @@ pub async fn run_job(
             files: &files,
             notify,
         };
-        let outcome = if let Some(outcome) = directory.outcome()? {
+        let outcome = if let Some(outcome) = directory.read_outcome()? {
             let files = directory.closed_files(environment.clock.now())?;
             run.close_all(files).await?;
             outcome
         } else {
-            Box::pin(run.crawl(requests, progress)).await?
+            Box::pin(run.run_crawl(requests, progress)).await?
         };
         if outcome.end != CrawlEnd::Suspended {
-            run.document(&outcome).await?;
+            run.document_crawl(&outcome).await?;
         }
-        Ok::<_, JobError>(outcome)
+        Ok::<_, HarvestJobError>(outcome)
     });
     let storing = Box::pin(async {
         let uploader = Uploader::new(directory, environment, notify);
@@ -97,8 +97,8 @@ pub async fn run_job(
         is_suspended: *suspended.borrow(),
         stores_nothing: environment.archive.is_none(),
     };
-    let report = report(directory, &end)?;
-    if report.status == JobStatus::Done {
+    let report = write_report(directory, &end)?;
+    if report.status == HarvestJobEnd::Done {
         directory.remove_frontier()?;
     }
     Ok(report)

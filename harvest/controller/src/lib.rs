@@ -23,15 +23,15 @@
 //!
 //! ```no_run
 //! use archive_daemon::clock::{Chance, Clock};
-//! use harvest_controller::{JobConsole, JobDirectory, JobEnvironment, JobError, JobReport, run_job};
+//! use harvest_controller::{JobConsole, JobDirectory, JobEnvironment, HarvestJobError, JobReport, run_job};
 //! use harvest_model::HarvestJob;
 //! use tokio::sync::{mpsc, watch};
 //!
 //! /// Runs a job whose files stay in its directory.
-//! async fn harvest(job: HarvestJob, base: &std::path::Path) -> Result<JobReport, JobError> {
+//! async fn harvest(job: HarvestJob, base: &std::path::Path) -> Result<JobReport, HarvestJobError> {
 //!     let environment = JobEnvironment {
-//!         clock: Clock::system(),
-//!         chance: Chance::system(),
+//!         clock: Clock::system_clock(),
+//!         chance: Chance::system_chance(),
 //!         archive: None,
 //!         patience: std::time::Duration::from_hours(1),
 //!         keeps_files: true,
@@ -39,7 +39,7 @@
 //!         address: std::net::Ipv4Addr::LOCALHOST.into(),
 //!         organization: "example.dk".to_owned(),
 //!     };
-//!     let directory = JobDirectory::create(base, job, environment.clock.now())?;
+//!     let directory = JobDirectory::create_directory(base, job, environment.clock.now())?;
 //!     let (_control, requests) = mpsc::unbounded_channel();
 //!     let (progress, _) = watch::channel(Default::default());
 //!     let console = JobConsole {
@@ -74,8 +74,8 @@ mod upload;
 pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
 pub use domains::DomainOutcome;
 pub use environment::JobEnvironment;
-pub use error::JobError;
+pub use error::HarvestJobError;
 pub use job::{JobConsole, run_job};
 pub use notice::JobNotice;
-pub use report::{FileOutcome, JobReport, JobStatus, QuarantinedPattern};
+pub use report::{HarvestJobEnd, JobReport, JobReportFile, QuarantinedPattern};
 pub use unanswered::UnansweredSeed;

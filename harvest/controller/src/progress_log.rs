@@ -11,7 +11,7 @@ use archive_daemon::clock::Clock;
 use archive_durable::{AppendFile, DiskError};
 use harvest_crawler::crawl::{CrawlEnd, CrawlProgress};
 use harvest_reports::progress::{
-    CrawlState, EndMessage, ProgressLine, ProgressRate, StateNote, legend,
+    CrawlState, EndMessage, ProgressLine, ProgressRate, StateNote, progress_legend,
 };
 use harvest_reports::text::Hundredths;
 use tokio::sync::watch;
@@ -52,13 +52,13 @@ impl ProgressLog {
             last: None,
         };
         if cut_to_whole_lines(path)? == 0 {
-            log.write(&legend())?;
+            log.write(&progress_legend())?;
         }
         Ok(log)
     }
 
     /// Writes lines until the crawl gives no more progress.
-    pub(crate) async fn follow(
+    pub(crate) async fn follow_crawl(
         &mut self,
         mut progress: watch::Receiver<CrawlProgress>,
     ) -> Result<(), DiskError> {
@@ -81,7 +81,7 @@ impl ProgressLog {
                     let state = state(&progress.borrow());
                     if state != noted {
                         noted = state;
-                        self.note(state)?;
+                        self.note_state(state)?;
                     }
                 }
                 () = clock.sleep(wait) => {}
@@ -131,7 +131,7 @@ impl ProgressLog {
     }
 
     /// Notes a state.
-    pub(crate) fn note(&mut self, state: CrawlState) -> Result<(), DiskError> {
+    pub(crate) fn note_state(&mut self, state: CrawlState) -> Result<(), DiskError> {
         let note = StateNote {
             time: self.clock.now(),
             state,
@@ -141,13 +141,13 @@ impl ProgressLog {
     }
 
     /// Writes the last line and the state in which the crawl has ended.
-    pub(crate) fn end(
+    pub(crate) fn end_log(
         &mut self,
         progress: &CrawlProgress,
         state: CrawlState,
     ) -> Result<(), DiskError> {
         self.line(progress)?;
-        self.note(state)
+        self.note_state(state)
     }
 
     fn write(&mut self, line: &str) -> Result<(), DiskError> {

@@ -5,7 +5,7 @@
 
 use std::path::PathBuf;
 
-use archive_durable::{DiskError, directory, read_small, replace};
+use archive_durable::{DiskError, directory, read_small, replace_file};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -28,7 +28,8 @@ struct SignedDocument {
 
 impl JobDirectory {
     fn receipt_path(&self, name: &str) -> PathBuf {
-        self.path("receipts").join(format!("{name}.receipt.json"))
+        self.path_of("receipts")
+            .join(format!("{name}.receipt.json"))
     }
 
     /// Keeps the receipt of a file.
@@ -37,7 +38,7 @@ impl JobDirectory {
     ///
     /// [`DiskError`].
     pub fn keep_receipt(&self, name: &str, envelope: &str) -> Result<(), DiskError> {
-        replace(&self.receipt_path(name), envelope.as_bytes())
+        replace_file(&self.receipt_path(name), envelope.as_bytes())
     }
 
     /// Returns whether a file has a receipt that can be read. One that cannot counts for nothing.
@@ -47,7 +48,7 @@ impl JobDirectory {
     /// [`DiskError`].
     pub fn has_receipt(&self, name: &str) -> Result<bool, DiskError> {
         let path = self.receipt_path(name);
-        match directory::kind(&path)? {
+        match directory::entry_kind(&path)? {
             Some(directory::EntryKind::File { size, .. }) if size <= MAX_RECEIPT => {}
             _ => return Ok(false),
         }

@@ -10,15 +10,15 @@ use harvest_reports::progress::EndMessage;
 use serde::Serialize;
 
 use crate::directory::JobDirectory;
-use crate::domains::{DomainOutcome, domains};
-use crate::error::JobError;
+use crate::domains::{DomainOutcome, domain_outcomes};
+use crate::error::HarvestJobError;
 use crate::progress_log::end_message;
 use crate::unanswered::{UnansweredSeed, unanswered_seeds};
 
 /// The state in which a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum JobStatus {
+pub enum HarvestJobEnd {
     /// The job was crawled, documented, and stored as far as it is to be.
     Done,
     /// A file is not stored, or the crawl broke off.
@@ -29,7 +29,7 @@ pub enum JobStatus {
 
 /// A file of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FileOutcome {
+pub struct JobReportFile {
     /// The name of the file.
     pub name: String,
     /// The size of the file in bytes.
@@ -49,7 +49,7 @@ pub struct JobReport {
     /// The directory of the job.
     pub directory: String,
     /// The way in which the job ended.
-    pub status: JobStatus,
+    pub status: HarvestJobEnd,
     /// The reason why the crawl ended, in Heritrix' words.
     pub stop_reason: String,
     /// The number of URIs that were fetched.
@@ -57,7 +57,7 @@ pub struct JobReport {
     /// The number of bytes in the records of those URIs.
     pub bytes: u64,
     /// The files: archive files in their order, and the metadata file last.
-    pub files: Vec<FileOutcome>,
+    pub files: Vec<JobReportFile>,
     /// The harvest of each domain.
     pub domains: Vec<DomainOutcome>,
     /// The patterns of URIs under quarantine.
@@ -88,7 +88,10 @@ pub(crate) struct JobEnd {
 }
 
 /// Makes the report of a job that has ended.
-pub(crate) fn report(directory: &JobDirectory, end: &JobEnd) -> Result<JobReport, JobError> {
+pub(crate) fn write_report(
+    directory: &JobDirectory,
+    end: &JobEnd,
+) -> Result<JobReport, HarvestJobError> {
     let files = files(directory, &end.failures)?;
     let outcome = &end.outcome;
     let quarantined = outcome.quarantined.iter();
@@ -111,35 +114,35 @@ pub(crate) fn report(directory: &JobDirectory, end: &JobEnd) -> Result<JobReport
         objects: outcome.progress.fetched,
         bytes: outcome.progress.bytes,
         files,
-        domains: domains(directory)?,
+        domains: domain_outcomes(directory)?,
         quarantined: quarantined.collect(),
         unanswered: unanswered_seeds(directory, outcome)?,
     })
 }
 
-fn status(end: &JobEnd, files: &[FileOutcome]) -> JobStatus {
+fn status(end: &JobEnd, files: &[JobReportFile]) -> HarvestJobEnd {
     let is_stored =
-        |file: &FileOutcome| file.stored || (end.stores_nothing && file.error.is_none());
+        |file: &JobReportFile| file.stored || (end.stores_nothing && file.error.is_none());
     let is_all_stored = files.iter().all(is_stored);
     if end.outcome.end == CrawlEnd::Suspended || (end.is_suspended && !is_all_stored) {
-        JobStatus::Suspended
+        HarvestJobEnd::Suspended
     } else if is_all_stored && end.outcome.end != CrawlEnd::Broken {
-        JobStatus::Done
+        HarvestJobEnd::Done
     } else {
-        JobStatus::Failed
+        HarvestJobEnd::Failed
     }
 }
 
 fn files(
     directory: &JobDirectory,
     failures: &BTreeMap<String, String>,
-) -> Result<Vec<FileOutcome>, JobError> {
+) -> Result<Vec<JobReportFile>, HarvestJobError> {
     let mut files = Vec::new();
     for entry in directory.indexed_files()? {
         files.push(file_outcome(directory, entry.name, entry.size, failures)?);
     }
     for (name, size) in directory.set_aside_files()? {
-        files.push(FileOutcome {
+        files.push(JobReportFile {
             error: Some(format!("damaged: it lies in `warcs` as {name}")),
             name,
             size,
@@ -158,9 +161,9 @@ fn file_outcome(
     name: String,
     size: u64,
     failures: &BTreeMap<String, String>,
-) -> Result<FileOutcome, JobError> {
+) -> Result<JobReportFile, HarvestJobError> {
     let error = failures.get(&name).cloned();
-    Ok(FileOutcome {
+    Ok(JobReportFile {
         stored: error.is_none() && directory.has_receipt(&name)?,
         name,
         size,

@@ -17,7 +17,7 @@ pub(crate) const FILE_NAME: &str = "requests.log";
 /// Makes the text of the log; empty if nobody has asked for anything.
 pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {
     let mut requests = Vec::new();
-    for name in directory::names(&job.path("done"))? {
+    for name in directory::list_names(&job.path_of("done"))? {
         let name = name.to_string_lossy().into_owned();
         // Another name than `MILLISECONDS-NAME` is no request; `.reason` is the reason for a refusal.
         let parts = name.split_once('-');
@@ -36,7 +36,7 @@ pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {
             None => (request.as_str(), "taken"),
         };
         text.push_str(&format_line(time, request, state));
-        let reason = job.path("done").join(&file).with_extension("reason");
+        let reason = job.path_of("done").join(&file).with_extension("reason");
         if state == "refused" {
             let reason = content(&reason)?;
             for line in String::from_utf8_lossy(&reason).lines() {
@@ -45,7 +45,7 @@ pub(crate) fn requests_log(job: &JobDirectory) -> Result<String, DiskError> {
                 text.push('\n');
             }
         }
-        let bytes = content(&job.path("done").join(file))?;
+        let bytes = content(&job.path_of("done").join(file))?;
         for line in String::from_utf8_lossy(&bytes).lines() {
             text.push('\t');
             text.push_str(&without_users(line));
@@ -60,7 +60,7 @@ fn content(path: &Path) -> Result<Vec<u8>, DiskError> {
 }
 
 fn format_line(time: Timestamp, request: &str, state: &str) -> String {
-    let request = archive_formats::crawl_log::escaped(request);
+    let request = archive_formats::crawl_log::escape_blanks(request);
     format!("{time:.3} {request} {state}\n")
 }
 

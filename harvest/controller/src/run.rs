@@ -11,10 +11,10 @@ use harvest_crawler::crawl::CrawlOutcome;
 use harvest_reports::warcinfo::Warcinfo;
 use tokio::sync::mpsc;
 
-use crate::directory::{IndexedFile, JobDirectory, JobDirectoryError, open};
-use crate::document::document;
+use crate::directory::{IndexedFile, JobDirectory, JobDirectoryError, open_file};
+use crate::document::write_documents;
 use crate::environment::JobEnvironment;
-use crate::error::JobError;
+use crate::error::HarvestJobError;
 use crate::notice::{JobNotice, NoticeHandler};
 use crate::upload::{FileDigest, WholeFile};
 
@@ -35,7 +35,7 @@ pub(crate) struct JobRun<'a> {
 impl JobRun<'_> {
     /// Closes archive files that an earlier process has left whole. One that cannot be indexed does not hold up the
     /// others; the first such error is given at the end.
-    pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), JobError> {
+    pub(crate) async fn close_all(&self, files: Vec<ClosedFile>) -> Result<(), HarvestJobError> {
         let mut first = Ok(());
         for file in files {
             first = first.and(self.close_or_notify(file).await);
@@ -45,7 +45,7 @@ impl JobRun<'_> {
 
     /// Closes an archive file as [`JobRun::close`] does, and notifies people at once if it cannot: it is tried again
     /// when the job is resumed.
-    pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), JobError> {
+    pub(crate) async fn close_or_notify(&self, file: ClosedFile) -> Result<(), HarvestJobError> {
         let name = file.name.clone();
         let closed = self.close(file).await;
         if let Err(error) = &closed {
@@ -59,7 +59,7 @@ impl JobRun<'_> {
     }
 
     /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
-    async fn close(&self, file: ClosedFile) -> Result<(), JobError> {
+    async fn close(&self, file: ClosedFile) -> Result<(), HarvestJobError> {
         let directory = self.directory.clone();
         let closed = file.clone();
         let is_stored = self.environment.archive.is_some();
@@ -86,7 +86,10 @@ impl JobRun<'_> {
     }
 
     /// Writes the reports and the metadata file, and hands it on to be stored.
-    pub(crate) async fn document(&self, outcome: &CrawlOutcome) -> Result<(), JobError> {
+    pub(crate) async fn document_crawl(
+        &self,
+        outcome: &CrawlOutcome,
+    ) -> Result<(), HarvestJobError> {
         if self.directory.indexed_files()?.is_empty() {
             (self.notify)(JobNotice::NothingHarvested);
         }
@@ -95,7 +98,7 @@ impl JobRun<'_> {
         let warcinfo = self.warcinfo.clone();
         let outcome = outcome.clone();
         let written = run_blocking("write the metadata file", move || {
-            document(&directory, &environment, &warcinfo, &outcome)
+            write_documents(&directory, &environment, &warcinfo, &outcome)
         });
         if let Some(file) = written.await? {
             _ = self.files.send(WholeFile { file, digest: None });
@@ -112,10 +115,12 @@ fn index_and_hash(
     is_stored: bool,
 ) -> Result<Result<Option<FileDigest>, String>, JobDirectoryError> {
     if !is_stored {
-        return Ok(match directory.index_file(closed, open(&closed.path)?)? {
-            IndexedFile::Known | IndexedFile::New => Ok(None),
-            IndexedFile::Damaged(damage) => Err(damage),
-        });
+        return Ok(
+            match directory.index_file(closed, open_file(&closed.path)?)? {
+                IndexedFile::Known | IndexedFile::New => Ok(None),
+                IndexedFile::Damaged(damage) => Err(damage),
+            },
+        );
     }
     let mut archive = HashedFile::open(&closed.path)?;
     let buffered = BufReader::with_capacity(READ_SIZE, &mut archive);
@@ -133,10 +138,10 @@ fn index_and_hash(
 async fn run_blocking<T: Send + 'static, E: Send + 'static>(
     what: &'static str,
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, JobError>
+) -> Result<T, HarvestJobError>
 where
-    JobError: From<E>,
+    HarvestJobError: From<E>,
 {
     let done = tokio::task::spawn_blocking(work).await;
-    Ok(done.map_err(|source| JobError::Task { what, source })??)
+    Ok(done.map_err(|source| HarvestJobError::Task { what, source })??)
 }

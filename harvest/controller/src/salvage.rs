@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use archive_durable::directory::EntryKind;
 use archive_durable::{AppendFile, DiskError, directory};
-use archive_formats::warc::{ReadError, Reader};
+use archive_formats::warc::{ReadRecordError, WarcReader};
 use harvest_crawler::archive_files::OPEN;
 use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome, CrawlProgress};
 use harvest_crawler::recorder::CRAWL_LOG;
@@ -50,7 +50,7 @@ pub enum SalvageError {
         /// The archive file that cannot be read.
         path: PathBuf,
         /// The error of the reader.
-        source: ReadError,
+        source: ReadRecordError,
     },
 }
 
@@ -61,8 +61,11 @@ impl JobDirectory {
     ///
     /// [`DiskError`].
     pub fn set_aside(&self, name: &str) -> Result<(), DiskError> {
-        let path = self.path("warcs").join(name);
-        directory::move_new(&path, &self.path("warcs").join(format!("{name}{INVALID}")))
+        let path = self.path_of("warcs").join(name);
+        directory::move_new(
+            &path,
+            &self.path_of("warcs").join(format!("{name}{INVALID}")),
+        )
     }
 
     /// Returns the damaged archive files, as they are named now, with their sizes.
@@ -72,7 +75,7 @@ impl JobDirectory {
     /// [`DiskError`].
     pub fn set_aside_files(&self) -> Result<Vec<(String, u64)>, DiskError> {
         let mut files = Vec::new();
-        for entry in directory::list(&self.path("warcs"))? {
+        for entry in directory::list_directory(&self.path_of("warcs"))? {
             let name = entry.name.to_string_lossy().into_owned();
             if let (true, EntryKind::File { size, .. }) = (name.ends_with(INVALID), entry.kind) {
                 files.push((name, size));
@@ -83,20 +86,20 @@ impl JobDirectory {
 }
 
 /// Makes the files of a job such that it can go on.
-pub(crate) fn salvage(
+pub(crate) fn salvage_crawl(
     job: &JobDirectory,
     environment: &JobEnvironment,
     notify: NoticeHandler<'_>,
 ) -> Result<(), SalvageError> {
     move_lost_files(job, notify)?;
-    let log = job.path("logs").join(CRAWL_LOG);
-    let has_outcome = job.outcome()?.is_some();
+    let log = job.path_of("logs").join(CRAWL_LOG);
+    let has_outcome = job.read_outcome()?.is_some();
     if !has_outcome && (has_frontier(job)? || file_length(&log)? == 0) {
         return Ok(());
     }
-    for name in file_names(&job.path("warcs"))? {
+    for name in file_names(&job.path_of("warcs"))? {
         if name.ends_with(OPEN) {
-            let what = close_open_file(&job.path("warcs").join(&name))?;
+            let what = close_open_file(&job.path_of("warcs").join(&name))?;
             notify(JobNotice::Salvaged { name: &name, what });
         }
     }
@@ -116,13 +119,13 @@ pub(crate) fn salvage(
 /// Moves files that are not of this job out of the way.
 fn move_lost_files(job: &JobDirectory, notify: NoticeHandler<'_>) -> Result<(), SalvageError> {
     let prefix = format!("{}-", job.job().archive_prefix());
-    for name in file_names(&job.path("warcs"))? {
+    for name in file_names(&job.path_of("warcs"))? {
         if name.starts_with(&prefix) {
             continue;
         }
-        directory::make(&job.path("lost-files"))?;
-        let lost = job.path("lost-files").join(&name);
-        directory::move_new(&job.path("warcs").join(&name), &lost)?;
+        directory::make_directory(&job.path_of("lost-files"))?;
+        let lost = job.path_of("lost-files").join(&name);
+        directory::move_new(&job.path_of("warcs").join(&name), &lost)?;
         notify(JobNotice::Salvaged {
             name: &name,
             what: "is not of this job, and was moved to `lost-files`",
@@ -132,7 +135,7 @@ fn move_lost_files(job: &JobDirectory, notify: NoticeHandler<'_>) -> Result<(), 
 }
 
 fn file_names(folder: &Path) -> Result<Vec<String>, DiskError> {
-    let names = directory::names(folder)?.into_iter();
+    let names = directory::list_names(folder)?.into_iter();
     let mut names: Vec<String> = names
         .map(|name| name.to_string_lossy().into_owned())
         .collect();
@@ -141,15 +144,15 @@ fn file_names(folder: &Path) -> Result<Vec<String>, DiskError> {
 }
 
 fn has_frontier(job: &JobDirectory) -> Result<bool, DiskError> {
-    let state = job.path("state");
-    Ok(match directory::kind(&state)? {
-        Some(EntryKind::Directory) => !directory::names(&state)?.is_empty(),
+    let state = job.path_of("state");
+    Ok(match directory::entry_kind(&state)? {
+        Some(EntryKind::Directory) => !directory::list_names(&state)?.is_empty(),
         _ => false,
     })
 }
 
 fn file_length(path: &Path) -> Result<u64, DiskError> {
-    Ok(match directory::kind(path)? {
+    Ok(match directory::entry_kind(path)? {
         Some(EntryKind::File { size, .. }) => size,
         _ => 0,
     })
@@ -194,12 +197,12 @@ fn close_open_file(path: &Path) -> Result<&'static str, SalvageError> {
     Ok("was cut behind its last whole record, and closed")
 }
 
-fn whole_records(file: File) -> Result<WholeRecords, ReadError> {
-    let mut reader = Reader::new(BufReader::new(file));
+fn whole_records(file: File) -> Result<WholeRecords, ReadRecordError> {
+    let mut reader = WarcReader::new(BufReader::new(file));
     let mut whole = WholeRecords::default();
     let mut is_damaged = false;
     while let Some(record) = reader.next_record()? {
-        let end = record.end()?;
+        let end = record.read_end()?;
         let costs = end.defects.iter().any(|one| one.class.costs_content());
         // Damage is named with the record that follows it, and leaves a gap before that one.
         is_damaged |= end.offset != whole.end;
@@ -221,9 +224,9 @@ fn whole_records(file: File) -> Result<WholeRecords, ReadError> {
 
 /// Notes the end of the crawl where the harvest report looks for it.
 fn note_end(job: &JobDirectory, environment: &JobEnvironment) -> Result<(), DiskError> {
-    let path = job.path("logs").join(PROGRESS_LOG);
+    let path = job.path_of("logs").join(PROGRESS_LOG);
     let mut log = ProgressLog::reopen(&path, environment.clock.clone())?;
-    log.note(CrawlState::Ended(EndMessage::AbnormalExit))
+    log.note_state(CrawlState::Ended(EndMessage::AbnormalExit))
 }
 
 /// Returns the outcome of a crawl of which nothing but its log is left.

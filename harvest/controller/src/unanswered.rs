@@ -12,8 +12,8 @@ use harvest_reports::log::{CrawlLogReader, LogEntry};
 use serde::Serialize;
 use url::Url;
 
-use crate::directory::{JobDirectory, open};
-use crate::error::JobError;
+use crate::directory::{JobDirectory, open_file};
+use crate::error::HarvestJobError;
 
 /// The most seeds that are named.
 const MOST: usize = 1000;
@@ -40,16 +40,16 @@ impl UnansweredSeed {
 pub(crate) fn unanswered_seeds(
     job: &JobDirectory,
     outcome: &CrawlOutcome,
-) -> Result<Vec<UnansweredSeed>, JobError> {
+) -> Result<Vec<UnansweredSeed>, HarvestJobError> {
     if outcome.progress.fetched > 0 || outcome.end == CrawlEnd::Suspended {
         return Ok(Vec::new());
     }
     let failing = outcome.failing_seeds.iter();
     let mut statuses: BTreeMap<String, i32> = failing.cloned().collect();
     let seeds: BTreeSet<&str> = job.job().seeds.iter().take(MOST).map(Url::as_str).collect();
-    let path = job.path("logs").join(CRAWL_LOG);
-    let failed = |error| JobError::Disk(DiskError::new("read", Path::new(CRAWL_LOG), error));
-    for entry in CrawlLogReader::new(BufReader::new(open(&path)?)) {
+    let path = job.path_of("logs").join(CRAWL_LOG);
+    let failed = |error| HarvestJobError::Disk(DiskError::new("read", Path::new(CRAWL_LOG), error));
+    for entry in CrawlLogReader::new(BufReader::new(open_file(&path)?)) {
         if let LogEntry::Line(line) = entry.map_err(failed)?
             && seeds.contains(line.uri.as_str())
         {

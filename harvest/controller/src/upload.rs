@@ -207,7 +207,7 @@ impl<'a> Uploader<'a> {
         let file = &whole.file;
         let name = &file.name;
         let has_receipt = self.directory.has_receipt(name)?;
-        let is_here = directory::kind(&file.path)?.is_some();
+        let is_here = directory::entry_kind(&file.path)?.is_some();
         if has_receipt && (self.environment.keeps_files || !is_here) {
             return Ok(());
         }

@@ -14,7 +14,7 @@ use harvest_crawler::frontier::{
 };
 use harvest_policy::account::QueueLimits;
 use harvest_policy::status::FetchStatus;
-use harvest_policy::turns::Moment;
+use harvest_policy::turns::CrawlMoment;
 use jiff::Timestamp;
 
 /// The URIs of one batch: the links of a page.
@@ -41,11 +41,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut changes = frontier.begin_changes();
         for number in (first..uris.min(first + LINKS)).flat_map(|number| [number, number]) {
             let candidate = candidate(&frontier, number, queues);
-            new += u64::from(frontier.schedule(&mut changes, candidate)?);
+            new += u64::from(frontier.schedule_uri(&mut changes, candidate)?);
         }
-        frontier.commit(changes)?;
+        frontier.commit_changes(changes)?;
     }
-    frontier.sync(&RecordedPlace::default())?;
+    frontier.sync_to(&RecordedPlace::default())?;
     tell("filled", 2 * uris, begin)?;
     if new != uris {
         return Err(format!("{new} of {uris} URIs were new").into());
@@ -54,15 +54,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let begin = Instant::now();
     let taken = uris / 10;
     take(&mut frontier, taken)?;
-    frontier.sync(&RecordedPlace::default())?;
+    frontier.sync_to(&RecordedPlace::default())?;
     tell("fetched", taken, begin)?;
     drop(frontier);
 
     let begin = Instant::now();
     let frontier = open(directory)?;
-    tell("opened again", frontier.waiting(), begin)?;
-    if frontier.waiting() != uris - taken {
-        return Err(format!("{} URIs wait", frontier.waiting()).into());
+    tell("opened again", frontier.waiting_uris(), begin)?;
+    if frontier.waiting_uris() != uris - taken {
+        return Err(format!("{} URIs wait", frontier.waiting_uris()).into());
     }
     Ok(())
 }
@@ -75,7 +75,7 @@ fn open(directory: &Path) -> Result<Frontier, Box<dyn std::error::Error>> {
         fresh_key: [7; 32],
         begin: Timestamp::UNIX_EPOCH,
     };
-    let (frontier, _) = Frontier::open(directory, &settings, |_, _| true)?;
+    let (frontier, _) = Frontier::open_frontier(directory, &settings, |_, _| true)?;
     Ok(frontier)
 }
 
@@ -91,7 +91,7 @@ fn candidate(frontier: &Frontier, number: u64, queues: u64) -> CandidateUri {
         number % 97
     );
     CandidateUri {
-        key: frontier.hasher().key_of_text(&uri),
+        key: frontier.uri_hasher().key_of_text(&uri),
         queue: format!("site-{queue}.example"),
         cost: 1,
         uri: FrontierUri {
@@ -111,7 +111,7 @@ fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::E
     while left > 0 {
         let mut leases = Vec::new();
         while u64::try_from(leases.len())? < left.min(BATCH) {
-            match frontier.next(Moment::ZERO)? {
+            match frontier.next(CrawlMoment::ZERO)? {
                 NextUri::Fetch(lease) => leases.push(*lease),
                 NextUri::Later(_) | NextUri::Waiting | NextUri::Over => break,
             }
@@ -126,11 +126,11 @@ fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::E
                 status: FetchStatus::from_http(200),
                 bytes: 10_000,
                 goes_back: false,
-                rests_until: Moment::ZERO,
+                rests_until: CrawlMoment::ZERO,
             };
-            frontier.finish(&mut changes, lease, outcome, RecordedPlace::default())?;
+            frontier.finish_uri(&mut changes, lease, outcome, RecordedPlace::default())?;
         }
-        frontier.commit(changes)?;
+        frontier.commit_changes(changes)?;
     }
     Ok(())
 }

@@ -12,8 +12,10 @@ use std::path::{Path, PathBuf};
 use archive_daemon::clock::{Chance, NoChance};
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::date::{Precision, Stamp, WarcDate};
-use archive_formats::digest::{Algorithm, digest};
-use archive_formats::warc::{BuildError, Builder, Kind, Reader, WriteError, Writer};
+use archive_formats::digest::{Algorithm, digest_bytes};
+use archive_formats::warc::{
+    Builder, HeaderBuildError, WarcReader, WarcType, WarcWriter, WriteError,
+};
 use jiff::Timestamp;
 
 use crate::capture::{LEVEL, RecordGroup, record_id};
@@ -40,7 +42,7 @@ pub enum ArchiveFileError {
         /// The name of the file.
         file: String,
         /// The fault of the record.
-        source: BuildError,
+        source: HeaderBuildError,
     },
     /// The `warcinfo` record cannot be deflated.
     #[error("cannot write the warcinfo record of a file: {0}")]
@@ -115,9 +117,9 @@ struct OpenFile {
 /// };
 /// let mut group = block.into_records(&RecordWriterPool::new(std::env::temp_dir(), true))?;
 ///
-/// let mut files = ArchiveFiles::open(settings, &RecordedPlace::default(), Chance::system())?;
-/// files.append(&mut group, now)?;
-/// let closed = files.close(now)?.ok_or("a file was open")?;
+/// let mut files = ArchiveFiles::open(settings, &RecordedPlace::default(), Chance::system_chance())?;
+/// files.append_records(&mut group, now)?;
+/// let closed = files.close_file(now)?.ok_or("a file was open")?;
 /// assert!(closed.name.starts_with("12-34-"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -141,10 +143,10 @@ impl ArchiveFiles {
         place: &RecordedPlace,
         chance: Chance,
     ) -> Result<Self, ArchiveFileError> {
-        directory::make(&settings.directory)?;
+        directory::make_directory(&settings.directory)?;
         let unfinished = format!("{}{OPEN}", place.file);
         let mut open = None;
-        for name in directory::names(&settings.directory)? {
+        for name in directory::list_names(&settings.directory)? {
             let path = settings.directory.join(&name);
             if name == *unfinished && !place.file.is_empty() {
                 let mut file = AppendFile::open(&path)?;
@@ -173,7 +175,7 @@ impl ArchiveFiles {
     }
 
     /// Returns the place behind the last group, with this length of the crawl log.
-    pub fn place(&self, log_length: u64) -> RecordedPlace {
+    pub fn place_at(&self, log_length: u64) -> RecordedPlace {
         let open = self.open.as_ref();
         RecordedPlace {
             serial: self.serial,
@@ -188,7 +190,7 @@ impl ArchiveFiles {
     /// # Errors
     ///
     /// [`ArchiveFileError`]: the file is to be opened again from the last place.
-    pub fn append(
+    pub fn append_records(
         &mut self,
         group: &mut RecordGroup,
         now: Timestamp,
@@ -218,7 +220,7 @@ impl ArchiveFiles {
 
     /// Begins a file with its `warcinfo` record.
     fn begin(&mut self, now: Timestamp) -> Result<OpenFile, ArchiveFileError> {
-        let id = record_id(self.chance.bytes()?);
+        let id = record_id(self.chance.random_bytes()?);
         self.serial = self.serial.saturating_add(1);
         let ArchiveFileSettings {
             directory,
@@ -229,31 +231,31 @@ impl ArchiveFiles {
             ..
         } = &self.settings;
         let (ending, mut writer) = if *compresses {
-            ("warc.gz", Writer::gzip(Vec::new(), LEVEL))
+            ("warc.gz", WarcWriter::gzip_writer(Vec::new(), LEVEL))
         } else {
-            ("warc", Writer::plain(Vec::new()))
+            ("warc", WarcWriter::plain_writer(Vec::new()))
         };
         let time = Stamp::from_time_millis(now);
         let name = format!("{prefix}-{time}-{:05}-{host}.{ending}", self.serial);
         let date = WarcDate::from_time(now, Precision::Second);
-        let builder = Builder::new(Kind::Warcinfo, &id, date.as_str())
-            .field("WARC-Filename", &name)
-            .field(
+        let builder = Builder::new(WarcType::Warcinfo, &id, date.as_str())
+            .with_field("WARC-Filename", &name)
+            .with_field(
                 "WARC-Block-Digest",
-                &digest(Algorithm::Sha1, warcinfo.as_bytes()).to_string(),
+                &digest_bytes(Algorithm::Sha1, warcinfo.as_bytes()).to_string(),
             )
             .content_type("application/warc-fields");
         let length = warcinfo.len() as u64;
-        let head = builder.head(length);
+        let head = builder.render_head(length);
         let head = head.map_err(|source| ArchiveFileError::Warcinfo {
             file: name.clone(),
             source,
         })?;
-        writer.write(&head, length, &mut Cursor::new(warcinfo.as_bytes()))?;
+        writer.write_record(&head, length, &mut Cursor::new(warcinfo.as_bytes()))?;
         let bytes = writer.into_inner();
         let mut file = AppendFile::open(&directory.join(format!("{name}{OPEN}")))?;
         file.append(&bytes)?;
-        directory::sync(directory)?;
+        directory::sync_directory(directory)?;
         Ok(OpenFile {
             file,
             name,
@@ -266,17 +268,17 @@ impl ArchiveFiles {
     /// # Errors
     ///
     /// [`DiskError`]: nothing is known of what was appended since the last sync.
-    pub fn sync(&self) -> Result<(), DiskError> {
+    pub fn sync_files(&self) -> Result<(), DiskError> {
         self.open.as_ref().map_or(Ok(()), |open| open.file.sync())
     }
 
     /// Returns the file that is open its final name; `None`: none is open. The caller has made it durable, by
-    /// [`ArchiveFiles::sync`].
+    /// [`ArchiveFiles::sync_files`].
     ///
     /// # Errors
     ///
     /// [`DiskError`] if it cannot get its final name.
-    pub fn close(&mut self, now: Timestamp) -> Result<Option<ClosedFile>, DiskError> {
+    pub fn close_file(&mut self, now: Timestamp) -> Result<Option<ClosedFile>, DiskError> {
         let Some(open) = self.open.take() else {
             return Ok(None);
         };
@@ -317,11 +319,11 @@ fn has_whole_records(mut file: File, begin: u64, end: u64) -> io::Result<bool> {
     // What is read is believed to be durable.
     file.sync_all()?;
     file.seek(SeekFrom::Start(begin))?;
-    let mut reader = Reader::new(file.take(end.saturating_sub(begin)));
+    let mut reader = WarcReader::new(file.take(end.saturating_sub(begin)));
     let mut records = 0;
     let mut next = 0;
     while let Some(record) = reader.next_record().map_err(io::Error::other)? {
-        let end = record.end().map_err(io::Error::other)?;
+        let end = record.read_end().map_err(io::Error::other)?;
         if !end.complete || !end.defects.is_empty() {
             return Ok(false);
         }

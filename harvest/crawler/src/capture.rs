@@ -9,8 +9,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use archive_formats::date::{Precision, WarcDate};
-use archive_formats::digest::{Algorithm, digest};
-use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
+use archive_formats::digest::{Algorithm, digest_bytes};
+use archive_formats::warc::{Builder, HeaderBuildError, WarcType, WarcWriter, WriteError};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tempfile::SpooledTempFile;
@@ -33,7 +33,7 @@ pub enum CaptureError {
         /// The URI that was captured.
         uri: String,
         /// The field and what is wrong with it.
-        source: BuildError,
+        source: HeaderBuildError,
     },
     /// The temporary files cannot be read or written.
     #[error("cannot write the records of a capture: {0}; see to the disk of this machine")]
@@ -42,7 +42,7 @@ pub enum CaptureError {
 
 /// An earlier capture with the same payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EarlierCapture {
+pub struct RevisitTarget {
     /// The URI of the earlier capture.
     pub uri: String,
     /// The time of the earlier capture.
@@ -57,9 +57,9 @@ pub enum Novelty {
     /// The payload was never captured: the response becomes a `response` record.
     New,
     /// The payload was captured before: the head of the response becomes a `revisit` record.
-    SamePayload(EarlierCapture),
+    SamePayload(RevisitTarget),
     /// The host says that nothing has changed (304): the response as it came becomes a `revisit` record.
-    NotModified(EarlierCapture),
+    NotModified(RevisitTarget),
 }
 
 /// The contents of the records of one exchange.
@@ -110,7 +110,7 @@ pub struct RecordGroup {
 pub struct RecordWriterPool {
     directory: PathBuf,
     compresses: bool,
-    idle: Mutex<Vec<Writer<SpooledTempFile>>>,
+    idle: Mutex<Vec<WarcWriter<SpooledTempFile>>>,
 }
 
 impl RecordWriterPool {
@@ -125,7 +125,7 @@ impl RecordWriterPool {
     }
 
     /// Returns a writer that nobody else uses now.
-    fn take(&self) -> Writer<SpooledTempFile> {
+    fn take(&self) -> WarcWriter<SpooledTempFile> {
         let sink = tempfile::spooled_tempfile_in(IN_MEMORY, self.directory.clone());
         let mut idle = self.idle.lock();
         if let Some(mut writer) = idle.pop() {
@@ -134,15 +134,15 @@ impl RecordWriterPool {
         } else {
             drop(idle);
             if self.compresses {
-                Writer::gzip(sink, LEVEL)
+                WarcWriter::gzip_writer(sink, LEVEL)
             } else {
-                Writer::plain(sink)
+                WarcWriter::plain_writer(sink)
             }
         }
     }
 
     /// Puts a writer back into the pool; returns what it has written.
-    fn recycle(&self, mut writer: Writer<SpooledTempFile>) -> SpooledTempFile {
+    fn recycle(&self, mut writer: WarcWriter<SpooledTempFile>) -> SpooledTempFile {
         let bytes = writer.begin_again(SpooledTempFile::new(0));
         let mut idle = self.idle.lock();
         idle.push(writer);
@@ -163,7 +163,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 /// A block that comes from no message: an answer of a name server.
 ///
 /// ```
-/// use archive_formats::warc::{Kind, Reader};
+/// use archive_formats::warc::{WarcType, Reader};
 /// use harvest_crawler::capture::{RecordWriterPool, ResourceBlock, record_id};
 ///
 /// let pool = RecordWriterPool::new(std::env::temp_dir(), true);
@@ -177,7 +177,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 /// };
 /// let group = block.into_records(&pool)?;
 /// let mut reader = Reader::new(group.bytes);
-/// assert_eq!(reader.next_record()?.map(|record| record.kind()), Some(Kind::Resource));
+/// assert_eq!(reader.next_record()?.map(|record| record.kind()), Some(WarcType::Resource));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -204,22 +204,22 @@ impl ResourceBlock<'_> {
     /// As [`CapturedExchange::into_records`].
     pub fn into_records(self, scratch: &RecordWriterPool) -> Result<RecordGroup, CaptureError> {
         let date = WarcDate::from_time(self.time, Precision::Second);
-        let block_digest = digest(Algorithm::Sha1, self.block).to_string();
-        let mut builder = Builder::new(Kind::Resource, self.record_id, date.as_str())
+        let block_digest = digest_bytes(Algorithm::Sha1, self.block).to_string();
+        let mut builder = Builder::new(WarcType::Resource, self.record_id, date.as_str())
             .target_uri(self.uri)
             .content_type(self.media_type)
-            .field("WARC-Block-Digest", &block_digest);
+            .with_field("WARC-Block-Digest", &block_digest);
         if let Some(address) = self.address {
-            builder = builder.field("WARC-IP-Address", &address.to_string());
+            builder = builder.with_field("WARC-IP-Address", &address.to_string());
         }
         let length = self.block.len() as u64;
-        let head = builder.head(length);
+        let head = builder.render_head(length);
         let head = head.map_err(|source| CaptureError::Header {
             uri: self.uri.to_owned(),
             source,
         })?;
         let mut writer = scratch.take();
-        let written = writer.write(&head, length, &mut Cursor::new(self.block))?;
+        let written = writer.write_record(&head, length, &mut Cursor::new(self.block))?;
         let mut bytes = scratch.recycle(writer);
         bytes.seek(SeekFrom::Start(0)).map_err(storage_error)?;
         Ok(RecordGroup {
@@ -244,14 +244,14 @@ impl CapturedExchange<'_> {
         let response = self.write_response(&mut writer)?;
         let [response_id, request_id, metadata_id] = self.record_ids.clone();
         let digested = |builder: Builder, block: &[u8]| {
-            let block_digest = (!scratch.compresses).then(|| digest(Algorithm::Sha1, block));
+            let block_digest = (!scratch.compresses).then(|| digest_bytes(Algorithm::Sha1, block));
             match block_digest {
-                Some(digest) => builder.field("WARC-Block-Digest", &digest.to_string()),
+                Some(digest) => builder.with_field("WARC-Block-Digest", &digest.to_string()),
                 None => builder,
             }
         };
         let request = self
-            .builder(Kind::Request, &request_id)
+            .builder(WarcType::Request, &request_id)
             .concurrent_to(&response_id)
             .content_type("application/http; msgtype=request");
         self.write(&mut writer, &digested(request, self.request), self.request)?;
@@ -259,7 +259,7 @@ impl CapturedExchange<'_> {
         let lines = lines.map(|(name, value)| format!("{name}: {value}\r\n"));
         let lines = lines.collect::<String>();
         let metadata = self
-            .builder(Kind::Metadata, &metadata_id)
+            .builder(WarcType::Metadata, &metadata_id)
             .concurrent_to(&response_id)
             .content_type("application/warc-fields");
         let metadata = digested(metadata, lines.as_bytes());
@@ -277,7 +277,7 @@ impl CapturedExchange<'_> {
     /// Returns a record beside the response, which names the address for all of them (ISO 28500:2017 §5.11 leaves that
     /// open). Nor have they a digest of their block where they are compressed: each gzip member has a checksum, and
     /// small records would be digests for the most part.
-    fn builder(&self, kind: Kind, id: &str) -> Builder {
+    fn builder(&self, kind: WarcType, id: &str) -> Builder {
         let builder = Builder::new(kind, id, self.date().as_str());
         self.with_protocol(builder).target_uri(self.uri)
     }
@@ -287,7 +287,7 @@ impl CapturedExchange<'_> {
     fn with_protocol(&self, builder: Builder) -> Builder {
         match self.protocol {
             HttpProtocol::Http1 => builder,
-            HttpProtocol::Http2 => builder.field("WARC-Protocol", "h2"),
+            HttpProtocol::Http2 => builder.with_field("WARC-Protocol", "h2"),
         }
     }
 
@@ -297,12 +297,12 @@ impl CapturedExchange<'_> {
 
     fn write_response(
         &mut self,
-        writer: &mut Writer<SpooledTempFile>,
+        writer: &mut WarcWriter<SpooledTempFile>,
     ) -> Result<MemberPlace, CaptureError> {
         let id = self.record_ids.first().cloned().unwrap_or_default();
         let date = self.date();
         let payload_digest = self.response.payload_digest.to_string();
-        let earlier = |builder: Builder, earlier: &EarlierCapture| {
+        let earlier = |builder: Builder, earlier: &RevisitTarget| {
             let time = WarcDate::from_time(earlier.time, Precision::Second);
             let builder = builder.refers_to_capture(&earlier.uri, time.as_str());
             match &earlier.record_id {
@@ -312,8 +312,8 @@ impl CapturedExchange<'_> {
         };
         let mut builder = match &self.novelty {
             Novelty::New => {
-                let builder = Builder::new(Kind::Response, &id, date.as_str());
-                builder.field("WARC-Payload-Digest", &payload_digest)
+                let builder = Builder::new(WarcType::Response, &id, date.as_str());
+                builder.with_field("WARC-Payload-Digest", &payload_digest)
             }
             Novelty::SamePayload(capture) => earlier(
                 Builder::identical_payload(&id, date.as_str(), &payload_digest),
@@ -326,26 +326,27 @@ impl CapturedExchange<'_> {
         builder = self
             .with_protocol(builder)
             .target_uri(self.uri)
-            .field("WARC-IP-Address", &self.address.to_string())
+            .with_field("WARC-IP-Address", &self.address.to_string())
             .content_type("application/http; msgtype=response");
         if let Novelty::SamePayload(_) = self.novelty {
             let head = self.response.head.as_ref();
             let head = head.map(|head| head.raw().to_vec()).unwrap_or_default();
-            let block_digest = digest(Algorithm::Sha1, &head).to_string();
-            let builder = builder.field("WARC-Block-Digest", &block_digest);
+            let block_digest = digest_bytes(Algorithm::Sha1, &head).to_string();
+            let builder = builder.with_field("WARC-Block-Digest", &block_digest);
             return self.write(writer, &builder, &head);
         }
         if let Some(truncation) = self.response.truncation {
-            builder = builder.field("WARC-Truncated", truncation.as_str());
+            builder = builder.with_field("WARC-Truncated", truncation.as_str());
         }
-        let builder = builder.field("WARC-Block-Digest", &self.response.block_digest.to_string());
+        let builder =
+            builder.with_field("WARC-Block-Digest", &self.response.block_digest.to_string());
         let length = self.response.block_length;
         let head = self.head(&builder, length)?;
         self.response
             .block
             .seek(SeekFrom::Start(0))
             .map_err(storage_error)?;
-        let written = writer.write(&head, length, &mut self.response.block)?;
+        let written = writer.write_record(&head, length, &mut self.response.block)?;
         Ok(MemberPlace {
             offset: written.offset,
             length: written.length,
@@ -353,7 +354,7 @@ impl CapturedExchange<'_> {
     }
 
     fn head(&self, builder: &Builder, length: u64) -> Result<Vec<u8>, CaptureError> {
-        let head = builder.head(length);
+        let head = builder.render_head(length);
         head.map_err(|source| CaptureError::Header {
             uri: self.uri.to_owned(),
             source,
@@ -363,13 +364,14 @@ impl CapturedExchange<'_> {
     /// Writes a record whose block is at hand.
     fn write(
         &self,
-        writer: &mut Writer<SpooledTempFile>,
+        writer: &mut WarcWriter<SpooledTempFile>,
         builder: &Builder,
         block: &[u8],
     ) -> Result<MemberPlace, CaptureError> {
         let length = block.len() as u64;
         let head = self.head(builder, length)?;
-        let written = writer.write(&head, length, &mut Cursor::new(block) as &mut dyn Read)?;
+        let written =
+            writer.write_record(&head, length, &mut Cursor::new(block) as &mut dyn Read)?;
         Ok(MemberPlace {
             offset: written.offset,
             length: written.length,

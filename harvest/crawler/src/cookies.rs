@@ -19,11 +19,11 @@ use url::Url;
 /// use harvest_crawler::cookies::CrawlCookies;
 /// use harvest_model::order::HttpSettings;
 ///
-/// let cookies = CrawlCookies::new(&HttpSettings::default(), Clock::system());
+/// let cookies = CrawlCookies::new(&HttpSettings::default(), Clock::system_clock());
 /// let url = "https://example.org/".parse()?;
-/// let head = Head::read(&mut &b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\n\r\n"[..], 1 << 16)?;
-/// cookies.keep(&url, &head);
-/// assert_eq!(cookies.field(&url).as_deref(), Some("a=1"));
+/// let head = Head::read_head(&mut &b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\n\r\n"[..], 1 << 16)?;
+/// cookies.keep_cookies(&url, &head);
+/// assert_eq!(cookies.cookie_field(&url).as_deref(), Some("a=1"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -43,21 +43,21 @@ impl CrawlCookies {
     }
 
     /// Returns the value of `Cookie` for a request.
-    pub fn field(&self, url: &Url) -> Option<String> {
+    pub fn cookie_field(&self, url: &Url) -> Option<String> {
         let jar = self.jar.as_ref()?;
         let mut jar = jar.lock();
-        jar.field(url, self.clock.now().as_second())
+        jar.cookie_field(url, self.clock.now().as_second())
     }
 
     /// Keeps the cookies of a response.
-    pub fn keep(&self, url: &Url, head: &Head) {
+    pub fn keep_cookies(&self, url: &Url, head: &Head) {
         let Some(jar) = &self.jar else {
             return;
         };
         let now = self.clock.now().as_second();
-        for field in head.all("set-cookie") {
+        for field in head.all_values("set-cookie") {
             let mut jar = jar.lock();
-            jar.keep(url, field, now);
+            jar.keep_cookie(url, field, now);
         }
     }
 }

@@ -115,7 +115,7 @@ impl CrawlSettings {
     /// Makes the directory of the crawl, and the one for large responses in it. Returns the latter.
     fn make_directories(&self) -> Result<PathBuf, CrawlError> {
         let scratch = self.directory.join("scratch");
-        archive_durable::directory::make(&self.directory).map_err(RecorderError::from)?;
+        archive_durable::directory::make_directory(&self.directory).map_err(RecorderError::from)?;
         archive_durable::directory::make_unsynced(&scratch).map_err(RecorderError::from)?;
         Ok(scratch)
     }
@@ -173,7 +173,7 @@ impl CrawlSettings {
                 limits: order.queue_rules(),
                 cost: order.queues.cost,
                 connections: order.queues.connections.get().into(),
-                fresh_key: chance.bytes()?,
+                fresh_key: chance.random_bytes()?,
                 begin: clock.now(),
             },
             quarantine: order.quarantine(),
@@ -250,7 +250,7 @@ impl Crawl {
     /// # Errors
     ///
     /// [`CrawlError`]: what is recorded is whole, and the crawl can be resumed.
-    pub async fn run(self) -> Result<CrawlOutcome, CrawlError> {
+    pub async fn run_crawl(self) -> Result<CrawlOutcome, CrawlError> {
         let Self {
             settings,
             clock,
@@ -273,7 +273,7 @@ impl Crawl {
         let own_clock = clock.clone();
         let own_chance = chance.clone();
         let opened = thread
-            .run(move || CrawlRecorder::open(recorder, own_clock, own_chance))
+            .run_on_thread(move || CrawlRecorder::open(recorder, own_clock, own_chance))
             .await?;
         let (recorder, taken_back) = opened?;
         open.send_replace(true);
@@ -281,7 +281,7 @@ impl Crawl {
             order,
             scope,
             queues,
-            hasher: recorder.frontier().hasher(),
+            hasher: recorder.frontier().uri_hasher(),
             scratch,
             chance: chance.clone(),
             known: settings.known.clone(),
@@ -317,8 +317,8 @@ impl Crawl {
         };
         let owner = CrawlOwner::new(&settings, setup);
         let runtime = recorder_runtime()?;
-        let recording = thread.run(move || runtime.block_on(owner.run()));
-        let workers = Arc::new(workers).serve(taken);
+        let recording = thread.run_on_thread(move || runtime.block_on(owner.run_owner()));
+        let workers = Arc::new(workers).serve_commands(taken);
         let (ended, ()) = tokio::join!(recording, workers);
         Ok(CrawlOutcome {
             taken_back,

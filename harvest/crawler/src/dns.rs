@@ -60,7 +60,7 @@ pub enum DnsError {
 ///
 /// /// Prints the addresses of a host.
 /// async fn tell(resolver: &DnsResolver, host: &str) -> Result<(), DnsError> {
-///     let answer = resolver.resolve(host, Timestamp::now()).await?;
+///     let answer = resolver.resolve_host(host, Timestamp::now()).await?;
 ///     println!("{:?} for {:?}", answer.addresses, answer.holds);
 ///     Ok(())
 /// }
@@ -100,7 +100,7 @@ impl DnsResolver {
     }
 
     /// Returns the only name server that is asked; `None`: several, or those of the machine.
-    pub const fn server(&self) -> Option<IpAddr> {
+    pub const fn name_server(&self) -> Option<IpAddr> {
         self.server
     }
 
@@ -109,7 +109,7 @@ impl DnsResolver {
     /// # Errors
     ///
     /// [`DnsError::NoAddress`] if the answer has no address, [`DnsError::Failed`] if there is no answer.
-    pub async fn resolve(&self, host: &str, now: Timestamp) -> Result<DnsAnswer, DnsError> {
+    pub async fn resolve_host(&self, host: &str, now: Timestamp) -> Result<DnsAnswer, DnsError> {
         // With a dot at its end no domain of this machine is tried behind it.
         let name = format!("{}.", host.trim_end_matches('.'));
         if Name::from_utf8(&name).is_err() {

@@ -208,7 +208,7 @@ impl HostConnection {
     ///
     /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and
     /// [`ExchangeError::Http2`].
-    pub async fn open(
+    pub async fn open_connection(
         address: SocketAddr,
         tls: Option<(&TlsClient, ServerName<'static>, ProtocolOffer)>,
         limits: &ExchangeLimits,
@@ -222,7 +222,7 @@ impl HostConnection {
                 format!("no answer within {:?}", limits.connect),
             ),
         };
-        let stream = clock.timeout(limits.connect, TcpStream::connect(address));
+        let stream = clock.run_with_timeout(limits.connect, TcpStream::connect(address));
         let stream = stream.await.map_err(late)?;
         let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
         // Without it a request in two writes waits for the answer to the first one.
@@ -235,18 +235,20 @@ impl HostConnection {
                 tls: None,
             });
         };
-        let attempt = client.attempt(offer);
-        let handshake = TlsConnector::from(attempt.config()).connect(name.clone(), stream);
-        let stream = clock.timeout(limits.connect, Box::pin(handshake)).await;
+        let attempt = client.begin_attempt(offer);
+        let handshake = TlsConnector::from(attempt.client_config()).connect(name.clone(), stream);
+        let stream = clock
+            .run_with_timeout(limits.connect, Box::pin(handshake))
+            .await;
         let stream = stream.map_err(late)?;
         let stream = stream.map_err(|source| ExchangeError::Tls { address, source })?;
         let seconds = u64::try_from(clock.now().as_second()).unwrap_or(0);
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let session = attempt.session(stream.get_ref().1, &name, now);
+        let session = attempt.tls_session(stream.get_ref().1, &name, now);
         let wire: Box<dyn WireStream> = Box::new(stream);
         let messages = if session.protocol.as_deref() == Some(tls::HTTP2) {
-            let frames = Box::pin(FrameConnection::begin(wire, limits.receive.head));
-            let frames = clock.timeout(limits.connect, frames).await;
+            let frames = Box::pin(FrameConnection::begin_frames(wire, limits.receive.head));
+            let frames = clock.run_with_timeout(limits.connect, frames).await;
             let frames = frames.map_err(late)?;
             let frames = frames.map_err(|source| ExchangeError::Http2 { address, source })?;
             MessageTransport::Frames(Box::new(frames))
@@ -290,7 +292,7 @@ impl HostConnection {
     /// [`ExchangeError::NoResponse`] and [`ExchangeError::Timeout`] if not a byte has come: on a connection that was
     /// used before, it is likely that the host had closed it meanwhile. [`ExchangeError::NotHttp2`].
     /// [`ExchangeError::Storage`]. A response of which some bytes have come is no error, but says why it is cut.
-    pub async fn exchange(
+    pub async fn exchange_request(
         &mut self,
         request: &HttpRequest,
         limits: &ExchangeLimits,
@@ -312,7 +314,7 @@ impl HostConnection {
                 exchange_text(wire.as_mut(), buffer, request, receiver, &timer).await?
             }
             MessageTransport::Frames(frames) => {
-                Box::pin(frames.exchange(request, receiver, &timer)).await?
+                Box::pin(frames.exchange_request(request, receiver, &timer)).await?
             }
         };
         let receiver = incoming.receiver;
@@ -328,7 +330,9 @@ impl HostConnection {
             });
         }
         let protocol = self.protocol();
-        let mut response = receiver.finish(cut).map_err(ExchangeError::Storage)?;
+        let mut response = receiver
+            .finish_response(cut)
+            .map_err(ExchangeError::Storage)?;
         response.is_reusable = incoming.has_ended
             && match protocol {
                 HttpProtocol::Http1 => response.is_reusable,
@@ -357,10 +361,12 @@ async fn exchange_text(
         return Ok(incoming.end_by_timeout());
     }
     while !incoming.is_done() {
-        match timer.limit(wire.read(buffer)).await {
+        match timer.limit_time(wire.read(buffer)).await {
             // A reset ends a response as the end of the connection does: what has come stays.
             Some(Ok(0) | Err(_)) => break,
-            Some(Ok(count)) => incoming.take(buffer.get(..count).unwrap_or_default(), timer)?,
+            Some(Ok(count)) => {
+                incoming.take_bytes(buffer.get(..count).unwrap_or_default(), timer)?;
+            }
             None => return Ok(incoming.end_by_timeout()),
         }
     }
@@ -371,13 +377,13 @@ async fn exchange_text(
 async fn send(wire: &mut dyn WireStream, request: &HttpRequest, timer: &ExchangeTimer<'_>) -> bool {
     let mut rest = request.bytes();
     while !rest.is_empty() {
-        match timer.limit(wire.write(rest)).await {
+        match timer.limit_time(wire.write(rest)).await {
             Some(Ok(0) | Err(_)) => return true,
             Some(Ok(count)) => rest = rest.get(count..).unwrap_or_default(),
             None => return false,
         }
     }
-    timer.limit(wire.flush()).await.is_some()
+    timer.limit_time(wire.flush()).await.is_some()
 }
 
 #[cfg(test)]

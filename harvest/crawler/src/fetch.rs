@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use url::Url;
 
-use crate::exchange::request::{HttpRequest, InvalidHeaderField, referer};
+use crate::exchange::request::{HttpRequest, InvalidHeaderField, referer_field};
 use crate::exchange::tls::{ProtocolOffer, TlsClient, TlsSession};
 use crate::exchange::{Exchange, ExchangeError, ExchangeLimits, HostConnection, HttpProtocol};
 
@@ -109,7 +109,7 @@ struct IdleConnection {
 ///
 /// /// Fetches a URI; returns the status that the host answers.
 /// async fn status(fetcher: &Fetcher, request: &FetchRequest) -> Result<Option<u16>, FetchError> {
-///     let fetched = fetcher.fetch(request).await?;
+///     let fetched = fetcher.fetch_uri(request).await?;
 ///     Ok(fetched.exchange.response.head.and_then(|head| head.status()))
 /// }
 /// ```
@@ -168,7 +168,7 @@ impl Fetcher {
     /// # Errors
     ///
     /// [`FetchError`]: no byte of a response has come, or this machine cannot keep it.
-    pub async fn fetch(&self, fetch: &FetchRequest) -> Result<FetchExchange, FetchError> {
+    pub async fn fetch_uri(&self, fetch: &FetchRequest) -> Result<FetchExchange, FetchError> {
         let request = self.request(fetch)?;
         let endpoint = endpoint(fetch)?;
         while let Some(mut connection) = self.take_idle(&endpoint) {
@@ -257,7 +257,7 @@ impl Fetcher {
         fetch: &FetchRequest,
     ) -> Result<Exchange, ExchangeError> {
         connection
-            .exchange(request, &fetch.limits, &self.scratch, &self.clock)
+            .exchange_request(request, &fetch.limits, &self.scratch, &self.clock)
             .await
     }
 
@@ -276,7 +276,7 @@ impl Fetcher {
         } else {
             None
         };
-        Ok(HostConnection::open(address, tls, &fetch.limits, &self.clock).await?)
+        Ok(HostConnection::open_connection(address, tls, &fetch.limits, &self.clock).await?)
     }
 
     fn finish(
@@ -302,7 +302,7 @@ impl Fetcher {
         let mut fields: Vec<(&str, &str)> =
             own.map(|(name, value)| (*name, value.as_str())).collect();
         let page = fetch.referer.as_deref();
-        let referer = page.and_then(|page| referer(page, &fetch.url));
+        let referer = page.and_then(|page| referer_field(page, &fetch.url));
         if let Some(referer) = &referer {
             fields.push(("Referer", referer));
         }
@@ -313,7 +313,7 @@ impl Fetcher {
             None => HttpRequest::get(&fetch.url, &fields)?,
             Some(form) => {
                 fields.push(("Content-Type", "application/x-www-form-urlencoded"));
-                let request = HttpRequest::post(&fetch.url, &fields, &form.body)?;
+                let request = HttpRequest::post_form(&fetch.url, &fields, &form.body)?;
                 request.with_secret_in_body(form.secret.clone())
             }
         };

@@ -2,7 +2,7 @@
 //!
 //! Owns which URI comes next and which were seen. A URI that is leased stays in its queue until its outcome is
 //! committed, so that after the end of the process each of them is fetched again and none is lost. Changes are
-//! collected and committed in one batch, logged and not synced: [`Frontier::sync`] is its owner's business, and what
+//! collected and committed in one batch, logged and not synced: [`Frontier::sync_to`] is its owner's business, and what
 //! was not synced can be taken back. Each queue is read from a remembered place, never over the rows that were deleted.
 //! Does not know how a URI is fetched, and decides neither scope nor politeness.
 //!
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use archive_db::{Database, DbError, Table};
 use harvest_policy::account::{QueueAccount, QueueBudget, QueueLimits, QueueStanding, Quota};
-use harvest_policy::canonical::canonical;
+use harvest_policy::canonical::canonical_uri;
 use harvest_policy::cost::CostPolicy;
 use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::status::FetchStatus;
-use harvest_policy::turns::{Moment, QueueNumber, QueueTurn, QueueTurns};
+use harvest_policy::turns::{CrawlMoment, QueueNumber, QueueTurn, QueueTurns};
 use jiff::Timestamp;
 use url::Url;
 
@@ -87,7 +87,7 @@ pub enum NextUri {
     /// Fetch this URI.
     Fetch(Box<UriLease>),
     /// Fetch none before this moment, unless a fetch ends first.
-    Later(Moment),
+    Later(CrawlMoment),
     /// Fetch none before a fetch ends.
     Waiting,
     /// Fetch none: the crawl is over.
@@ -104,7 +104,7 @@ pub struct LeaseOutcome {
     /// Whether the URI goes back to its queue.
     pub goes_back: bool,
     /// The moment until which the queue of the URI rests.
-    pub rests_until: Moment,
+    pub rests_until: CrawlMoment,
 }
 
 /// The part of a queue that the frontier keeps in memory.
@@ -123,7 +123,7 @@ struct Queue {
     /// Whether the last try of the queue failed, and is repeated after a rest.
     waits_for_retry: bool,
     /// The moment at which this process last took a URI out of the queue.
-    last_taken: Option<Moment>,
+    last_taken: Option<CrawlMoment>,
 }
 
 /// The frontier of one crawl.
@@ -135,7 +135,7 @@ struct Queue {
 /// use harvest_policy::account::QueueLimits;
 /// use harvest_policy::cost::CostPolicy;
 /// use harvest_policy::status::FetchStatus;
-/// use harvest_policy::turns::Moment;
+/// use harvest_policy::turns::CrawlMoment;
 ///
 /// let directory = tempfile::tempdir()?;
 /// let settings = FrontierSettings {
@@ -145,7 +145,7 @@ struct Queue {
 ///     fresh_key: [7; 32],
 ///     begin: "2026-01-02T03:04:05Z".parse()?,
 /// };
-/// let (mut frontier, _) = Frontier::open(directory.path(), &settings, |_, _| true)?;
+/// let (mut frontier, _) = Frontier::open_frontier(directory.path(), &settings, |_, _| true)?;
 /// let uri = FrontierUri {
 ///     uri: "http://example.dk/".to_owned(),
 ///     hops: String::new(),
@@ -154,24 +154,24 @@ struct Queue {
 ///     urgency: Urgency::Normal,
 ///     tries: 0,
 /// };
-/// let key = frontier.hasher().key_of_text(&uri.uri);
+/// let key = frontier.uri_hasher().key_of_text(&uri.uri);
 /// let candidate = CandidateUri { uri, key, queue: "example.dk".to_owned(), cost: 1 };
 /// let mut changes = frontier.begin_changes();
 /// assert!(frontier.schedule(&mut changes, candidate)?);
-/// frontier.commit(changes)?;
+/// frontier.commit_changes(changes)?;
 ///
-/// let NextUri::Fetch(lease) = frontier.next(Moment::ZERO)? else { panic!("the URI is leased") };
+/// let NextUri::Fetch(lease) = frontier.next(CrawlMoment::ZERO)? else { panic!("the URI is leased") };
 /// let outcome = LeaseOutcome {
 ///     status: FetchStatus::from_http(200),
 ///     bytes: 99,
 ///     goes_back: false,
-///     rests_until: Moment::ZERO,
+///     rests_until: CrawlMoment::ZERO,
 /// };
 /// let place = RecordedPlace { serial: 1, file: "f".to_owned(), file_length: 99, log_length: 9 };
 /// let mut changes = frontier.begin_changes();
 /// frontier.finish(&mut changes, *lease, outcome, place)?;
-/// frontier.commit(changes)?;
-/// assert!(matches!(frontier.next(Moment::ZERO)?, NextUri::Over));
+/// frontier.commit_changes(changes)?;
+/// assert!(matches!(frontier.next(CrawlMoment::ZERO)?, NextUri::Over));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -232,7 +232,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if a queue cannot be read.
-    pub fn next(&mut self, now: Moment) -> Result<NextUri, DbError> {
+    pub fn next(&mut self, now: CrawlMoment) -> Result<NextUri, DbError> {
         let number = match self.turns.next(now) {
             QueueTurn::Of(number) => number,
             QueueTurn::Later(moment) => return Ok(NextUri::Later(moment)),
@@ -249,7 +249,7 @@ impl Frontier {
 
     /// Puts a URI back that was leased and not fetched: it is leased again from its old place, once its queue has
     /// rested until a moment.
-    pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
+    pub fn put_back(&mut self, lease: &UriLease, until: CrawlMoment) {
         if !self.leased.remove(&lease.key) {
             return;
         }
@@ -263,7 +263,7 @@ impl Frontier {
         }
         self.waiting = self.waiting.saturating_add(1);
         self.turns.put_off(lease.queue, until);
-        let precedence = self.precedence(lease.queue);
+        let precedence = self.queue_precedence(lease.queue);
         self.turns.add_uri(lease.queue, precedence);
     }
 
@@ -309,7 +309,7 @@ impl Frontier {
     }
 
     /// Returns the number of URIs that wait, those under way not counted.
-    pub const fn waiting(&self) -> u64 {
+    pub const fn waiting_uris(&self) -> u64 {
         self.waiting
     }
 
@@ -323,7 +323,7 @@ impl Frontier {
         let mut heads = Vec::new();
         for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
             let limits = self.limits_of(queue);
-            let standing = queue.account.standing(&limits, 0);
+            let standing = queue.account.queue_standing(&limits, 0);
             let (true, QueueStanding::QuotaReached(quota)) = (queue.is_retired, standing) else {
                 continue;
             };
@@ -348,7 +348,7 @@ impl Frontier {
     }
 
     /// Returns the hasher of URIs.
-    pub const fn hasher(&self) -> UriHasher {
+    pub const fn uri_hasher(&self) -> UriHasher {
         UriHasher { key: self.seen_key }
     }
 }
@@ -369,7 +369,7 @@ impl std::fmt::Debug for UriHasher {
 impl UriHasher {
     /// Hashes the canonical form of a URI.
     pub fn key_of(&self, url: &Url) -> SeenKey {
-        self.hash(&canonical(url))
+        self.hash(&canonical_uri(url))
     }
 
     /// Hashes a URI that another one with the same canonical form redirects to, so that it is not taken for seen: a

@@ -39,7 +39,7 @@
 //!         known: None,
 //!         min_free: MIN_FREE,
 //!     };
-//!     let (crawl, mut handle) = Crawl::new(settings, Clock::system(), Chance::system());
+//!     let (crawl, mut handle) = Crawl::new(settings, Clock::system_clock(), Chance::system_chance());
 //!     let storing = async {
 //!         while let Some(file) = handle.closed.recv().await {
 //!             println!("{}: {} bytes", file.name, file.size);

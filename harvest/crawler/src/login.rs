@@ -12,7 +12,9 @@ use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::http::Head;
 use harvest_model::HarvestJob;
 use harvest_model::order::Credential;
-use harvest_policy::credential::{Challenge, Login, SignedRequest, parse_challenges, strongest};
+use harvest_policy::credential::{
+    Challenge, Login, SignedRequest, parse_challenges, strongest_challenge,
+};
 use parking_lot::Mutex;
 use url::{Url, form_urlencoded};
 
@@ -93,7 +95,7 @@ impl CrawlLogins {
     /// # Errors
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
-    pub fn authorization(&self, url: &Url) -> Result<Option<String>, NoChance> {
+    pub fn authorization_field(&self, url: &Url) -> Result<Option<String>, NoChance> {
         let mut answered = self.answered.lock();
         let Some(known) = answered.challenge_for(url) else {
             return Ok(None);
@@ -112,11 +114,13 @@ impl CrawlLogins {
     ///
     /// [`NoChance`] if there is no randomness for a nonce.
     pub fn can_answer(&self, url: &Url, head: &Head, was_sent: bool) -> Result<bool, NoChance> {
-        let fields = head.all("www-authenticate").map(String::from_utf8_lossy);
+        let fields = head
+            .all_values("www-authenticate")
+            .map(String::from_utf8_lossy);
         let fields: Vec<String> = fields.map(Cow::into_owned).collect();
         let challenges = parse_challenges(&fields.join(", ")).into_iter();
         let answerable = challenges.filter(|challenge| self.credential(url, challenge).is_some());
-        let Some(challenge) = strongest(answerable.collect()) else {
+        let Some(challenge) = strongest_challenge(answerable.collect()) else {
             return Ok(false);
         };
         // The nonce of a stale challenge was too old, which says nothing of the password.
@@ -137,7 +141,7 @@ impl CrawlLogins {
     }
 
     /// Returns the login form of a credential of the order, by its number. The password stands at its end.
-    pub fn form(&self, number: usize) -> Option<FilledForm> {
+    pub fn filled_form(&self, number: usize) -> Option<FilledForm> {
         let credential = self.job.order.credentials.get(number)?;
         let form = credential.form.as_ref()?;
         let mut body = form_urlencoded::Serializer::new(String::new());
@@ -146,7 +150,7 @@ impl CrawlLogins {
             .append_pair(&form.password_field, "");
         let mut body = body.finish().into_bytes();
         let begin = body.len();
-        let password = credential.password.expose().as_bytes();
+        let password = credential.password.expose_text().as_bytes();
         body.extend(form_urlencoded::byte_serialize(password).flat_map(str::bytes));
         let secret = begin..body.len();
         Some(FilledForm { body, secret })
@@ -154,7 +158,7 @@ impl CrawlLogins {
 
     fn credential(&self, url: &Url, challenge: &Challenge) -> Option<&Credential> {
         let mut credentials = self.job.order.credentials_for(url);
-        credentials.find(|credential| credential.answers(challenge.realm()))
+        credentials.find(|credential| credential.answers_realm(challenge.realm()))
     }
 
     fn sign(
@@ -166,14 +170,14 @@ impl CrawlLogins {
         let Some(credential) = self.credential(url, challenge) else {
             return Ok(None);
         };
-        let client_nonce = hex::encode(self.chance.bytes::<16>()?);
+        let client_nonce = hex::encode(self.chance.random_bytes::<16>()?);
         let target = url.query().map_or_else(
             || url.path().to_owned(),
             |query| format!("{}?{query}", url.path()),
         );
         let login = Login {
             user: &credential.user,
-            password: credential.password.expose(),
+            password: credential.password.expose_text(),
         };
         let request = SignedRequest {
             method: "GET",
@@ -182,7 +186,7 @@ impl CrawlLogins {
             nonce_count,
         };
         // A login that no field can carry is left unanswered: the host's 401 is what is archived.
-        Ok(challenge.authorization(&login, &request).ok())
+        Ok(challenge.authorization_field(&login, &request).ok())
     }
 }
 

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
-use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
+use archive_formats::http::{Body, DecodeLimits as BodyLimits, MediaType, ResponseEnding};
 use archive_formats::warc::WriteError;
-use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract};
+use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract_links};
 use harvest_model::CrawlOrder;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
-use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, words};
+use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, word_sketch};
 use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::{FetchStatus, RetryRules, TryDecision};
@@ -25,7 +25,7 @@ use index_dedup::{DedupError, EarlierCapture};
 use parking_lot::{Mutex, RwLock};
 use url::Url;
 
-use self::describe::{line, metadata, retry_after, robots_file, status_of};
+use self::describe::{describe_metadata, log_line, retry_after, robots_file, status_of};
 pub use self::novelty::KnownCaptures;
 
 use crate::capture::{
@@ -234,7 +234,7 @@ impl FetchProcessor {
     /// # Errors
     ///
     /// [`ProcessError`] if this machine fails; nothing that a host sends is an error.
-    pub fn process(
+    pub fn process_fetch(
         &self,
         mut fetched: FetchedUri,
         purpose: FetchPurpose,
@@ -278,19 +278,19 @@ impl FetchProcessor {
         };
         if purpose == FetchPurpose::Robots {
             processed.robots = robots_file(&mut fetched, &extraction)?;
-            processed.candidates = self.sitemaps(&fetched, processed.robots.as_ref(), &hops);
+            processed.candidates = self.list_sitemaps(&fetched, processed.robots.as_ref(), &hops);
         } else {
             (processed.candidates, processed.seed) =
-                self.candidates(&fetched.uri, &hops, &extraction.links, status);
+                self.list_candidates(&fetched.uri, &hops, &extraction.links, status);
             let content = content(&fetched, status, &hops, &text);
             processed.content = content.filter(|_| purpose == FetchPurpose::Page);
         }
-        let metadata = metadata(&fetched, &extraction);
-        let mut line = line(&fetched, status, tries, &extraction);
+        let metadata = describe_metadata(&fetched, &extraction);
+        let mut line = log_line(&fetched, status, tries, &extraction);
         if status.is_success() {
             let known = self.known.as_ref();
             let known = known.filter(|_| purpose == FetchPurpose::Page);
-            let comparison = known.map(|known| known.compare(&fetched, status));
+            let comparison = known.map(|known| known.compare_payload(&fetched, status));
             let comparison = comparison.transpose()?.unwrap_or_default();
             line.annotations.extend(comparison.annotations);
             let group = self.records(&mut fetched, &metadata, comparison.novelty)?;
@@ -301,8 +301,8 @@ impl FetchProcessor {
     }
 
     /// Returns the place of a URI among those of its queue that are as urgent.
-    pub fn place(&self, uri: &str, via: Option<&str>, path: &HopPath) -> u8 {
-        self.first.place(self.costs.cost(uri, via), path)
+    pub fn place_in_queue(&self, uri: &str, via: Option<&str>, path: &HopPath) -> u8 {
+        self.first.place_uri(self.costs.uri_cost(uri, via), path)
     }
 
     /// Finds the links of a response, and keeps the start of its text.
@@ -314,13 +314,13 @@ impl FetchProcessor {
         let response = &mut fetched.fetched.exchange.response;
         let head = response.head.as_ref();
         // The last field of a cut head is another one than was meant.
-        let Some(head) = head.filter(|_| response.ending != Ending::HeadTooLong) else {
+        let Some(head) = head.filter(|_| response.ending != ResponseEnding::HeadTooLong) else {
             return Ok((Extraction::default(), Vec::new()));
         };
         let begin = head.raw().len() as u64;
         response.block.seek(SeekFrom::Start(begin))?;
         let input = BufReader::with_capacity(64 << 10, &mut response.block);
-        let body = Body::decoded(head, input, BodyLimits::default());
+        let body = Body::decoded_body(head, input, BodyLimits::default());
         let via = fetched.uri.via.as_ref();
         let via = via.and_then(|via| Url::parse(via).ok());
         let document = FetchedDocument {
@@ -333,7 +333,7 @@ impl FetchProcessor {
             source: body,
             begin: Vec::new(),
         };
-        let extraction = extract(&document, BufReader::new(&mut kept), &self.limits);
+        let extraction = extract_links(&document, BufReader::new(&mut kept), &self.limits);
         Ok((extraction, kept.begin))
     }
 
@@ -346,9 +346,9 @@ impl FetchProcessor {
         let request = fetched.fetched.request.recorded_bytes();
         let exchange = &mut fetched.fetched.exchange;
         let ids = [
-            record_id(self.chance.bytes()?),
-            record_id(self.chance.bytes()?),
-            record_id(self.chance.bytes()?),
+            record_id(self.chance.random_bytes()?),
+            record_id(self.chance.random_bytes()?),
+            record_id(self.chance.random_bytes()?),
         ];
         let capture = CapturedExchange {
             uri: &fetched.uri.uri,
@@ -368,7 +368,7 @@ impl FetchProcessor {
 /// Returns the name of the queue of a URI, given the seed that all began with.
 pub fn queue_name(names: &QueueNaming, url: &Url, source: Option<&str>) -> String {
     let seed = source.and_then(|source| Url::parse(source).ok());
-    names.name(url, seed.as_ref().unwrap_or(url))
+    names.queue_name(url, seed.as_ref().unwrap_or(url))
 }
 
 /// A reader that keeps the start of what is read.
@@ -402,14 +402,14 @@ fn content(
     }
     let response = &fetched.fetched.exchange.response;
     let media_type = response.head.as_ref();
-    let media_type = media_type.and_then(|head| MediaType::read(head.get("content-type")?));
+    let media_type = media_type.and_then(|head| MediaType::read_media(head.get("content-type")?));
     let is_text = media_type.is_none_or(|media_type| {
         let essence = media_type.essence;
         essence.starts_with("text/") || essence.contains("xml") || essence.contains("json")
     });
     if is_text {
-        return Some(ResponseContent::Words(words(text)));
+        return Some(ResponseContent::Words(word_sketch(text)));
     }
     let digest = response.payload_digest.to_string();
-    Some(ResponseContent::Digest(words(digest.as_bytes())))
+    Some(ResponseContent::Digest(word_sketch(digest.as_bytes())))
 }

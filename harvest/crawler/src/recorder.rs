@@ -18,7 +18,7 @@ use harvest_policy::account::Quota;
 use harvest_policy::quarantine::{Quarantine, ResponseContent};
 use harvest_policy::rejections::Rejections;
 use harvest_policy::traps::InvalidTrap;
-use harvest_policy::turns::Moment;
+use harvest_policy::turns::CrawlMoment;
 use url::Url;
 
 use crate::archive_files::{
@@ -143,24 +143,25 @@ impl CrawlRecorder {
         clock: Clock,
         chance: Chance,
     ) -> Result<(Self, u64), RecorderError> {
-        directory::make(&settings.logs)?;
+        directory::make_directory(&settings.logs)?;
         let log_path = settings.logs.join(CRAWL_LOG);
         let files = &settings.files.directory;
         let path = &log_path;
         let is_whole = |from: &RecordedPlace, to: &RecordedPlace| {
             has_records(files, from, to) && has_lines(path, from.log_length, to.log_length)
         };
-        let accept = |found: &ExistingFrontier| damage::check(found, &settings.state, path, files);
+        let accept =
+            |found: &ExistingFrontier| damage::check_place(found, &settings.state, path, files);
         let (frontier, resume) =
             Frontier::open_accepted(&settings.state, &settings.frontier, accept, is_whole)?;
         let mut log = AppendFile::open(&log_path)?;
         log.cut(resume.place.log_length)?;
         if resume.place.log_length == 0 {
             // The name of the log is made durable, as its lines are.
-            directory::sync(&settings.logs)?;
+            directory::sync_directory(&settings.logs)?;
         }
         let mut quarantine = settings.quarantine;
-        for (is_held, pattern) in frontier.patterns()? {
+        for (is_held, pattern) in frontier.held_patterns()? {
             if is_held {
                 quarantine.hold_pattern(&pattern);
             } else {
@@ -168,7 +169,7 @@ impl CrawlRecorder {
             }
         }
         let mut rejections = Rejections::default();
-        rejections.add(frontier.rejections()?)?;
+        rejections.add(frontier.list_rejections()?)?;
         let mut recorder = Self {
             frontier,
             files: ArchiveFiles::open(settings.files, &resume.place, chance)?,
@@ -188,9 +189,9 @@ impl CrawlRecorder {
     /// Makes durable that a file is closed whose process ended, or whose disk was full, before the frontier knew: from
     /// now on the file may be stored and deleted.
     fn forget_closed_file(&mut self, place: &RecordedPlace) -> Result<(), RecorderError> {
-        let current = self.files.place(self.log_length);
+        let current = self.files.place_at(self.log_length);
         if place.file != current.file {
-            self.frontier.sync(&current)?;
+            self.frontier.sync_to(&current)?;
             self.frontier.sync_log()?;
         }
         Ok(())
@@ -206,7 +207,7 @@ impl CrawlRecorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn next(&mut self, now: Moment) -> Result<NextUri, RecorderError> {
+    pub fn next(&mut self, now: CrawlMoment) -> Result<NextUri, RecorderError> {
         Ok(self.frontier.next(now)?)
     }
 
@@ -224,10 +225,13 @@ impl CrawlRecorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn schedule(&mut self, candidates: Vec<CandidateUri>) -> Result<usize, RecorderError> {
+    pub fn schedule_candidates(
+        &mut self,
+        candidates: Vec<CandidateUri>,
+    ) -> Result<usize, RecorderError> {
         let mut changes = self.frontier.begin_changes();
         let new = self.add(&mut changes, candidates)?;
-        self.frontier.commit(changes)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(new.len())
     }
@@ -243,12 +247,12 @@ impl CrawlRecorder {
             let Ok(url) = Url::parse(&candidate.uri.uri) else {
                 continue;
             };
-            if self.rejections.covers(&url) {
+            if self.rejections.covers_url(&url) {
                 continue;
             }
             let is_new = match self.quarantine.holding_pattern(&url) {
                 Some(pattern) => self.frontier.hold_back(changes, pattern, candidate)?,
-                None => self.frontier.schedule(changes, candidate)?,
+                None => self.frontier.schedule_uri(changes, candidate)?,
             };
             if is_new {
                 new.push(url);
@@ -276,9 +280,10 @@ impl CrawlRecorder {
         let mut changes = self.frontier.begin_changes();
         self.frontier
             .hold_back_lease(&mut changes, pattern, &lease)?;
-        let place = self.files.place(self.log_length);
-        self.frontier.finish(&mut changes, lease, outcome, place)?;
-        self.frontier.commit(changes)?;
+        let place = self.files.place_at(self.log_length);
+        self.frontier
+            .finish_uri(&mut changes, lease, outcome, place)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(())
     }
@@ -288,7 +293,7 @@ impl CrawlRecorder {
     /// # Errors
     ///
     /// [`RecorderError::Frontier`].
-    pub fn quarantined(&self) -> Result<Vec<(String, u64)>, RecorderError> {
+    pub fn quarantined_patterns(&self) -> Result<Vec<(String, u64)>, RecorderError> {
         let patterns = self.quarantine.held_patterns();
         let counted = patterns.map(|pattern| {
             let count = self.frontier.count_held_back(pattern)?;
@@ -302,7 +307,10 @@ impl CrawlRecorder {
     /// # Errors
     ///
     /// [`RecorderError`]: the crawl has to end, and can be resumed.
-    pub fn record(&mut self, batch: Vec<FinishedTry>) -> Result<Vec<ClosedFile>, RecorderError> {
+    pub fn record_batch(
+        &mut self,
+        batch: Vec<FinishedTry>,
+    ) -> Result<Vec<ClosedFile>, RecorderError> {
         let mut closed = Vec::new();
         let mut changes = self.frontier.begin_changes();
         let mut lines = Vec::new();
@@ -330,20 +338,20 @@ impl CrawlRecorder {
     ) -> Result<(), RecorderError> {
         let now = self.clock.now();
         for mut group in finished.records {
-            self.files.append(&mut group, now)?;
+            self.files.append_records(&mut group, now)?;
         }
         for line in finished.lines {
             let line = CrawlLogLine { time: now, ..line };
             lines.extend_from_slice(format!("{line}\n").as_bytes());
         }
-        let place = self.files.place(self.log_length + length(lines));
+        let place = self.files.place_at(self.log_length + length(lines));
         match finished.subject {
             TrySubject::Uri { lease, outcome } => {
-                self.frontier.finish(changes, lease, outcome, place)?;
+                self.frontier.finish_uri(changes, lease, outcome, place)?;
             }
             TrySubject::Prerequisite { uri, answer } => {
                 if let Some(answer) = answer {
-                    let key = self.frontier.hasher().key_of_text(&uri);
+                    let key = self.frontier.uri_hasher().key_of_text(&uri);
                     self.frontier.mark_seen(changes, key)?;
                     self.frontier.put_answer(changes, &uri, &answer, place)?;
                 }
@@ -367,7 +375,7 @@ impl CrawlRecorder {
         self.log.append(lines)?;
         self.log_length += length(lines);
         lines.clear();
-        self.frontier.commit(changes)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(())
     }
@@ -377,13 +385,14 @@ impl CrawlRecorder {
     /// # Errors
     ///
     /// [`RecorderError`]: nothing is known of what was written since the last sync.
-    pub fn sync(&mut self) -> Result<(), RecorderError> {
+    pub fn sync_files(&mut self) -> Result<(), RecorderError> {
         if self.is_synced {
             return Ok(());
         }
-        self.files.sync()?;
+        self.files.sync_files()?;
         self.log.sync()?;
-        self.frontier.sync(&self.files.place(self.log_length))?;
+        self.frontier
+            .sync_to(&self.files.place_at(self.log_length))?;
         self.is_synced = true;
         Ok(())
     }
@@ -394,12 +403,12 @@ impl CrawlRecorder {
     ///
     /// [`RecorderError`] if it cannot be made durable, or get its final name.
     pub fn close_file(&mut self) -> Result<Option<ClosedFile>, RecorderError> {
-        self.sync()?;
+        self.sync_files()?;
         // Nothing may be taken back any more of a file that has its final name.
         self.frontier.sync_log()?;
-        let closed = self.files.close(self.clock.now())?;
+        let closed = self.files.close_file(self.clock.now())?;
         self.frontier
-            .confirm_durable(&self.files.place(self.log_length))?;
+            .confirm_durable(&self.files.place_at(self.log_length))?;
         // The file may be stored and deleted from now on: a frontier that still names it would pass for damaged.
         self.frontier.sync_log()?;
         Ok(closed)

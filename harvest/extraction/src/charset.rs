@@ -28,9 +28,15 @@ pub(crate) struct DocumentCharset {
 }
 
 impl DocumentCharset {
-    pub(crate) fn detect(document: &FetchedDocument<'_>, kind: DocumentKind, start: &[u8]) -> Self {
+    pub(crate) fn detect_charset(
+        document: &FetchedDocument<'_>,
+        kind: DocumentKind,
+        start: &[u8],
+    ) -> Self {
         let mut annotations = Vec::new();
-        let head = document.field("content-type").and_then(MediaType::read);
+        let head = document
+            .field("content-type")
+            .and_then(MediaType::read_media);
         let label = head.and_then(|media| media.charset);
         let head = label.as_deref().and_then(encoding_for_label);
         if let (Some(label), None) = (&label, head) {

@@ -7,7 +7,7 @@ use harvest_policy::hops::Hop;
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
 
 /// Adds the links of a style sheet, or of a `style` attribute. A URL without an end is left out: its text may be cut.
-pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
+pub(crate) fn css_links(text: &str, outlinks: &mut Outlinks<'_>) {
     let mut scanner = CssScanner {
         rest: text,
         rule: CssRule::Other,
@@ -15,7 +15,7 @@ pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
         image_set: None,
     };
     while let Some(reference) = scanner.next_reference() {
-        outlinks.add(&unescape(reference), Hop::Embed, "=EMBED_MISC");
+        outlinks.add_reference(&unescape(reference), Hop::Embed, "=EMBED_MISC");
     }
 }
 

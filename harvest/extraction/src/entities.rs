@@ -25,7 +25,7 @@ const BARE: [&str; 106] = [
 
 /// Returns the value with its references replaced, as they are read in attributes: one without a semicolon is left
 /// where a letter, a digit or `=` follows, so that `?a=1&copy=2` stays what it is.
-pub(crate) fn decode(value: &str) -> Cow<'_, str> {
+pub(crate) fn decode_entities(value: &str) -> Cow<'_, str> {
     let Some(first) = value.find('&') else {
         return Cow::Borrowed(value);
     };
@@ -41,7 +41,7 @@ pub(crate) fn decode(value: &str) -> Cow<'_, str> {
         };
         let is_read =
             is_ended || name.starts_with('#') || (BARE.contains(&name) && !next.starts_with('='));
-        let text = if is_read { resolve(name) } else { None };
+        let text = if is_read { resolve_entity(name) } else { None };
         let next = if let Some(text) = text {
             decoded.push_str(&text);
             ended
@@ -57,7 +57,7 @@ pub(crate) fn decode(value: &str) -> Cow<'_, str> {
 }
 
 /// Returns the characters of a reference, which is named without `&` and `;`.
-pub(crate) fn resolve(name: &str) -> Option<Cow<'static, str>> {
+pub(crate) fn resolve_entity(name: &str) -> Option<Cow<'static, str>> {
     let Some(number) = name.strip_prefix('#') else {
         return (name.len() <= MAX_NAME)
             .then(|| resolve_html5_entity(name).map(Cow::Borrowed))

@@ -10,21 +10,23 @@ use crate::outlinks::Outlinks;
 use crate::references;
 
 /// Adds the links of a head. A `Content-Location` is inferred: nobody was sent there.
-pub(crate) fn links(head: &Head, outlinks: &mut Outlinks<'_>) {
+pub(crate) fn header_links(head: &Head, outlinks: &mut Outlinks<'_>) {
     for field in head.fields() {
         let value = text(&field.value);
         match field.name.to_ascii_lowercase().as_slice() {
-            b"location" => outlinks.add(&value, Hop::Redirect, "Location:"),
-            b"content-location" => outlinks.add(&value, Hop::Inferred, "Content-Location:"),
+            b"location" => outlinks.add_reference(&value, Hop::Redirect, "Location:"),
+            b"content-location" => {
+                outlinks.add_reference(&value, Hop::Inferred, "Content-Location:");
+            }
             b"refresh" => {
                 if let Some(target) = references::refresh_target(&value) {
-                    outlinks.add(target, Hop::Redirect, "Refresh:");
+                    outlinks.add_reference(target, Hop::Redirect, "Refresh:");
                 }
             }
             b"link" => {
                 for (target, relation) in web_links(&value) {
                     if let Some(hop) = references::relation_hop(&relation) {
-                        outlinks.add(target, hop, "Link:");
+                        outlinks.add_reference(target, hop, "Link:");
                     }
                 }
             }

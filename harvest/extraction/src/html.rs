@@ -24,7 +24,7 @@ use roles::{AttributeRole, ValueForm};
 const RAW: &str = "script, style, noscript, noframes, noembed";
 
 /// Adds the links of a page, which is given in UTF-8.
-pub(crate) fn links(
+pub(crate) fn html_links(
     input: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
     memory: usize,
@@ -138,7 +138,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
                 let relations = value(element, "rel").unwrap_or_default();
                 let hop = references::relation_hop(&relations);
                 if let (Some(href), Some(hop)) = (value(element, "href"), hop) {
-                    self.outlinks.add(&href, hop, "link/@href");
+                    self.outlinks.add_reference(&href, hop, "link/@href");
                 }
             }
             "form" => {
@@ -167,17 +167,17 @@ impl<'p, 'd> PageParser<'p, 'd> {
             let key = attribute.name();
             if let Some(role) = roles::role_of(&name, &key) {
                 let value = attribute.value();
-                self.attribute(role, &entities::decode(&value));
+                self.attribute(role, &entities::decode_entities(&value));
             } else if roles::is_handler(&key) {
                 let value = attribute.value();
-                script::links(&entities::decode(&value), self.outlinks);
+                script::script_links(&entities::decode_entities(&value), self.outlinks);
             }
         }
     }
 
     fn add(&mut self, reference: Option<String>, context: &'static str) {
         if let Some(reference) = reference {
-            self.outlinks.add(&reference, Hop::Link, context);
+            self.outlinks.add_reference(&reference, Hop::Link, context);
         }
     }
 
@@ -185,31 +185,32 @@ impl<'p, 'd> PageParser<'p, 'd> {
         let AttributeRole { context, form } = role;
         match form {
             ValueForm::Reference(hop) => match javascript_code(value) {
-                Some(code) => script::links(code, self.outlinks),
-                None => self.outlinks.add(value, hop, context),
+                Some(code) => script::script_links(code, self.outlinks),
+                None => self.outlinks.add_reference(value, hop, context),
             },
             ValueForm::References(hop) => {
                 for reference in value.split_ascii_whitespace() {
-                    self.outlinks.add(reference, hop, context);
+                    self.outlinks.add_reference(reference, hop, context);
                 }
             }
             ValueForm::Candidates => {
-                for reference in references::candidates(value) {
-                    self.outlinks.add(reference, Hop::Embed, context);
+                for reference in references::srcset_candidates(value) {
+                    self.outlinks.add_reference(reference, Hop::Embed, context);
                 }
             }
             ValueForm::Lazy => {
                 if may_be_reference(value) {
-                    self.outlinks.add(value, Hop::Embed, context);
+                    self.outlinks.add_reference(value, Hop::Embed, context);
                 }
             }
             ValueForm::Guess => {
                 let value = value.trim();
                 if looks_like_url(value) {
-                    self.outlinks.add(value, Hop::Speculative, context);
+                    self.outlinks
+                        .add_reference(value, Hop::Speculative, context);
                 }
             }
-            ValueForm::Style => css::links(value, self.outlinks),
+            ValueForm::Style => css::css_links(value, self.outlinks),
             ValueForm::Html => {
                 if !self.is_fragment {
                     fragment_links(value, self.outlinks, self.memory);
@@ -226,7 +227,8 @@ impl<'p, 'd> PageParser<'p, 'd> {
         let is_refresh = value(element, "http-equiv")
             .is_some_and(|name| name.trim().eq_ignore_ascii_case("refresh"));
         if is_refresh && let Some(target) = references::refresh_target(&content) {
-            self.outlinks.add(target, Hop::Redirect, "meta/@content");
+            self.outlinks
+                .add_reference(target, Hop::Redirect, "meta/@content");
         }
         let names = ["property", "name", "itemprop"];
         for name in names.iter().filter_map(|name| value(element, name)) {
@@ -251,7 +253,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
                 _ => continue,
             };
             if may_be_reference(&content) {
-                self.outlinks.add(&content, hop, "meta/@content");
+                self.outlinks.add_reference(&content, hop, "meta/@content");
             }
         }
     }
@@ -273,8 +275,8 @@ impl<'p, 'd> PageParser<'p, 'd> {
     fn finish_text(&mut self) {
         let text = std::mem::take(&mut self.text);
         match self.raw.take() {
-            Some(RawTextKind::Script) => script::links(&text, self.outlinks),
-            Some(RawTextKind::Style) => css::links(&text, self.outlinks),
+            Some(RawTextKind::Script) => script::script_links(&text, self.outlinks),
+            Some(RawTextKind::Style) => css::css_links(&text, self.outlinks),
             Some(RawTextKind::Html) => fragment_links(&text, self.outlinks, self.memory),
             None => {}
         }
@@ -284,7 +286,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
 /// Returns the value of an attribute with its character references replaced.
 fn value(element: &Element<'_, '_>, name: &str) -> Option<String> {
     let value = element.get_attribute(name)?;
-    Some(match entities::decode(&value) {
+    Some(match entities::decode_entities(&value) {
         Cow::Borrowed(_) => value,
         Cow::Owned(decoded) => decoded,
     })

@@ -25,8 +25,10 @@ impl DocumentKind {
     ///
     /// Servers send feeds as HTML and pages as plain text, so the bytes decide where they are plain; but a script or a
     /// style sheet is what the server says, or else its name.
-    pub(crate) fn detect(document: &FetchedDocument<'_>, start: &[u8]) -> Self {
-        let media = document.field("content-type").and_then(MediaType::read);
+    pub(crate) fn detect_kind(document: &FetchedDocument<'_>, start: &[u8]) -> Self {
+        let media = document
+            .field("content-type")
+            .and_then(MediaType::read_media);
         let named = media.and_then(|media| Self::from_essence(&media.essence));
         let begins = Self::from_start(start);
         match (named, begins) {

@@ -84,7 +84,7 @@ impl<'a> FetchedDocument<'a> {
 
     /// Returns the value of a header field, where it is text.
     fn field(&self, name: &'static str) -> Option<&'a [u8]> {
-        self.head?.all(name).next()
+        self.head?.all_values(name).next()
     }
 }
 
@@ -143,7 +143,7 @@ pub struct Extraction {
 /// undone.
 ///
 /// Never fails: damage ends a document early, and an annotation says so.
-pub fn extract(
+pub fn extract_links(
     document: &FetchedDocument<'_>,
     body: impl BufRead,
     limits: &ExtractionLimits,
@@ -157,7 +157,7 @@ pub fn extract(
     let mut annotations = Vec::new();
     let mut charset = None;
     if let Some(head) = document.head {
-        header::links(head, &mut outlinks);
+        header::header_links(head, &mut outlinks);
     }
     if let Some(coding) = document.head.and_then(unknown_coding) {
         annotations.push(annotation("unsatisfiableContentEncoding", coding));
@@ -169,7 +169,7 @@ pub fn extract(
             let DocumentCharset {
                 encoding,
                 annotations: told,
-            } = DocumentCharset::detect(document, kind, &body.start);
+            } = DocumentCharset::detect_charset(document, kind, &body.start);
             annotations.extend(told);
             charset = Some(encoding.name().to_owned());
             if kind == DocumentKind::Html {
@@ -178,7 +178,7 @@ pub fn extract(
             let mut text = Utf8Reader::new(body.bytes(), encoding);
             text_links(document, kind, &mut text, &mut outlinks, limits.memory)
         } else if kind == DocumentKind::Pdf {
-            pdf::links(&mut body.bytes(), &mut outlinks, limits)
+            pdf::pdf_links(&mut body.bytes(), &mut outlinks, limits)
         } else {
             Ok(())
         };
@@ -206,21 +206,21 @@ fn text_links(
     memory: usize,
 ) -> Result<(), ReadEnd> {
     match kind {
-        DocumentKind::Html => html::links(text, outlinks, memory),
-        DocumentKind::Xml => xml::links(text, outlinks, memory),
+        DocumentKind::Html => html::html_links(text, outlinks, memory),
+        DocumentKind::Xml => xml::xml_links(text, outlinks, memory),
         DocumentKind::UrlList => {
-            url_list::links(text, outlinks);
+            url_list::listed_links(text, outlinks);
             Ok(())
         }
         DocumentKind::Css | DocumentKind::Script | DocumentKind::Json => {
             let (text, result) = source::read_text(text, memory);
             if kind == DocumentKind::Css {
-                css::links(&text, outlinks);
+                css::css_links(&text, outlinks);
             } else {
                 if let Some(via) = document.via.filter(|_| kind == DocumentKind::Script) {
                     outlinks.set_base(via.clone());
                 }
-                script::links(&text, outlinks);
+                script::script_links(&text, outlinks);
             }
             result
         }
@@ -255,7 +255,7 @@ impl<'a> SniffedBody<'a> {
             start = source::read_start(&mut rest);
         }
         Self {
-            kind: DocumentKind::detect(document, &start),
+            kind: DocumentKind::detect_kind(document, &start),
             start,
             rest,
         }
@@ -271,7 +271,7 @@ impl<'a> SniffedBody<'a> {
 fn unknown_coding(head: &Head) -> Option<&[u8]> {
     let is_plain =
         |name: &[u8]| name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none");
-    head.list("content-encoding")
+    head.list_values("content-encoding")
         .find(|name| !is_plain(name) && Coding::from_name(name).is_none())
 }
 

@@ -70,7 +70,7 @@ impl<'a> Outlinks<'a> {
 
     /// Adds the URL of a reference, unless it is no link: empty, a fragment, of another scheme, a template, the
     /// document itself.
-    pub(crate) fn add(&mut self, reference: &str, hop: Hop, context: &'static str) {
+    pub(crate) fn add_reference(&mut self, reference: &str, hop: Hop, context: &'static str) {
         let reference = reference.trim_matches(|c: char| c <= ' ');
         if reference.is_empty()
             || reference.starts_with('#')

@@ -19,7 +19,7 @@ use crate::source::{ReadEnd, read_up_to};
 const DICTIONARY: usize = 2048;
 
 /// Adds the links of a file: those of plain objects first.
-pub(crate) fn links(
+pub(crate) fn pdf_links(
     input: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
     limits: &ExtractionLimits,
@@ -89,9 +89,9 @@ fn uris(bytes: &[u8], outlinks: &mut Outlinks<'_>) {
             start.is_some_and(|start| start.eq_ignore_ascii_case(scheme))
         });
         if is_absolute {
-            outlinks.add(text, Hop::Link, "=NAVLINK_MISC");
+            outlinks.add_reference(text, Hop::Link, "=NAVLINK_MISC");
         } else if text.starts_with("www.") {
-            outlinks.add(&format!("http://{text}"), Hop::Link, "=NAVLINK_MISC");
+            outlinks.add_reference(&format!("http://{text}"), Hop::Link, "=NAVLINK_MISC");
         }
     }
 }

@@ -3,7 +3,7 @@
 use harvest_policy::hops::Hop;
 
 /// Returns the URLs of a `srcset` without their descriptors (HTML Standard, "parse a srcset attribute").
-pub(crate) fn candidates(set: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn srcset_candidates(set: &str) -> impl Iterator<Item = &str> {
     let mut rest = set;
     std::iter::from_fn(move || {
         rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');

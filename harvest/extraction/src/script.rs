@@ -14,12 +14,12 @@ use crate::speculation::looks_like_url;
 const MAX_TEMPLATES: usize = 32;
 
 /// Adds the strings of a script or of JSON that look like URLs.
-pub(crate) fn links(text: &str, outlinks: &mut Outlinks<'_>) {
+pub(crate) fn script_links(text: &str, outlinks: &mut Outlinks<'_>) {
     literals(text, |literal| {
         let literal = unescape(literal);
         let literal = literal.trim();
         if looks_like_url(literal) {
-            outlinks.add(literal, Hop::Speculative, "=JS_MISC");
+            outlinks.add_reference(literal, Hop::Speculative, "=JS_MISC");
         }
     });
 }

@@ -24,7 +24,7 @@ fn shown(link: &Link) -> String {
 
 fn head_of(media: &str) -> Head {
     let text = format!("HTTP/1.1 200 OK\r\nContent-Type: {media}\r\n\r\n");
-    Head::read(&mut text.as_bytes(), 1 << 16).unwrap()
+    Head::read_head(&mut text.as_bytes(), 1 << 16).unwrap()
 }
 
 fn extraction_of(media: &str, body: &[u8]) -> Extraction {
@@ -34,7 +34,7 @@ fn extraction_of(media: &str, body: &[u8]) -> Extraction {
         head: Some(&head),
         ..FetchedDocument::new(&url)
     };
-    extract(&document, body, &ExtractionLimits::default())
+    extract_links(&document, body, &ExtractionLimits::default())
 }
 
 fn check(media: &str, body: &str, expected: &[&str]) {

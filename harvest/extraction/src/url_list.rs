@@ -7,7 +7,7 @@ use harvest_policy::hops::Hop;
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
 
 /// Adds the lines that are absolute URLs. A line that is too long is skipped.
-pub(crate) fn links(input: &mut impl BufRead, outlinks: &mut Outlinks<'_>) {
+pub(crate) fn listed_links(input: &mut impl BufRead, outlinks: &mut Outlinks<'_>) {
     let most = MAX_REFERENCE as u64;
     let mut line = Vec::new();
     let mut is_rest = false;
@@ -24,7 +24,7 @@ pub(crate) fn links(input: &mut impl BufRead, outlinks: &mut Outlinks<'_>) {
         {
             let text = text.trim();
             if text.starts_with("http://") || text.starts_with("https://") {
-                outlinks.add(text, Hop::Link, "=NAVLINK_MISC");
+                outlinks.add_reference(text, Hop::Link, "=NAVLINK_MISC");
             }
         }
         is_rest = !is_whole;

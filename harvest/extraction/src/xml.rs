@@ -18,7 +18,7 @@ const LINK: &str = "=NAVLINK_MISC";
 const EMBED: &str = "=EMBED_MISC";
 
 /// Adds the links of a document. One that is not well-formed is read to where that shows.
-pub(crate) fn links(
+pub(crate) fn xml_links(
     input: &mut impl BufRead,
     outlinks: &mut Outlinks<'_>,
     memory: usize,
@@ -53,7 +53,7 @@ pub(crate) fn links(
             Ok(Event::Text(text)) => xml.push(&text),
             Ok(Event::CData(text)) => xml.push(&text),
             Ok(Event::GeneralRef(name)) => {
-                if let Some(text) = entities::resolve(&name) {
+                if let Some(text) = entities::resolve_entity(&name) {
                     xml.push(&text);
                 }
             }
@@ -61,8 +61,8 @@ pub(crate) fn links(
                 if instruction.target() == "xml-stylesheet" {
                     for attribute in instruction.attributes().with_checks(false).flatten() {
                         if attribute.key.into_inner() == "href" {
-                            let reference = entities::decode(&attribute.value);
-                            xml.outlinks.add(&reference, Hop::Embed, EMBED);
+                            let reference = entities::decode_entities(&attribute.value);
+                            xml.outlinks.add_reference(&reference, Hop::Embed, EMBED);
                         }
                     }
                 }
@@ -102,7 +102,7 @@ impl XmlScanner<'_, '_> {
         let mut relation = None;
         let mut references = Vec::new();
         for attribute in element.attributes().with_checks(false).flatten() {
-            let value = entities::decode(&attribute.value);
+            let value = entities::decode_entities(&attribute.value);
             let (prefix, key) = parts(attribute.key.into_inner());
             match key {
                 "href" | "src" | "url" | "xmlUrl" | "htmlUrl" if prefix != "xmlns" => {
@@ -110,7 +110,7 @@ impl XmlScanner<'_, '_> {
                 }
                 "rel" => relation = Some(value.into_owned()),
                 "isPermaLink" => self.is_permalink = value.trim() != "false",
-                "style" => css::links(&value, self.outlinks),
+                "style" => css::css_links(&value, self.outlinks),
                 _ => {}
             }
         }
@@ -126,8 +126,8 @@ impl XmlScanner<'_, '_> {
                 _ => Some(Hop::Link),
             };
             match hop {
-                Some(Hop::Embed) => self.outlinks.add(&reference, Hop::Embed, EMBED),
-                Some(hop) => self.outlinks.add(&reference, hop, LINK),
+                Some(Hop::Embed) => self.outlinks.add_reference(&reference, Hop::Embed, EMBED),
+                Some(hop) => self.outlinks.add_reference(&reference, hop, LINK),
                 None => {}
             }
         }
@@ -144,27 +144,28 @@ impl XmlScanner<'_, '_> {
         let is_absolute = text.starts_with("http://") || text.starts_with("https://");
         match (prefix, name) {
             ("image" | "video", _) if is_absolute && name.ends_with("loc") => {
-                self.outlinks.add(text, Hop::Embed, EMBED);
+                self.outlinks.add_reference(text, Hop::Embed, EMBED);
             }
             (_, "loc") if self.is_in_sitemap => {
-                self.outlinks.add(text, Hop::Manifest, "=MANIFEST_MISC");
+                self.outlinks
+                    .add_reference(text, Hop::Manifest, "=MANIFEST_MISC");
             }
             (_, "loc" | "link" | "comments" | "commentRss" | "origLink") => {
-                self.outlinks.add(text, Hop::Link, LINK);
+                self.outlinks.add_reference(text, Hop::Link, LINK);
             }
             (_, "guid") if self.is_permalink && is_absolute => {
-                self.outlinks.add(text, Hop::Link, LINK);
+                self.outlinks.add_reference(text, Hop::Link, LINK);
             }
             (_, "url" | "icon" | "logo") if looks_like_url(text) => {
-                self.outlinks.add(text, Hop::Embed, EMBED);
+                self.outlinks.add_reference(text, Hop::Embed, EMBED);
             }
             (_, "guid" | "url" | "icon" | "logo") => {}
-            (_, "style") => css::links(text, self.outlinks),
-            (_, "script") => script::links(text, self.outlinks),
+            (_, "style") => css::css_links(text, self.outlinks),
+            (_, "script") => script::script_links(text, self.outlinks),
             _ if text.contains('<') => html::fragment_links(text, self.outlinks, self.memory),
             _ if is_absolute && looks_like_url(text) => {
                 self.outlinks
-                    .add(text, Hop::Speculative, "=SPECULATIVE_MISC");
+                    .add_reference(text, Hop::Speculative, "=SPECULATIVE_MISC");
             }
             _ => {}
         }

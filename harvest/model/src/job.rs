@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use toml::Value;
 use url::Url;
 
-use crate::order::PrintError;
+use crate::order::PrintOrderError;
 use crate::text;
 use crate::{CrawlOrder, InvalidOrder};
 
@@ -123,8 +123,8 @@ impl HarvestJob {
     ///
     /// # Errors
     ///
-    /// [`PrintError`].
-    pub fn to_toml(&self) -> Result<String, PrintError> {
+    /// [`PrintOrderError`].
+    pub fn to_toml(&self) -> Result<String, PrintOrderError> {
         let mut table = toml::Table::try_from(self)?;
         let order = self.order.to_table_with_passwords()?;
         table.insert("order".to_owned(), Value::Table(order));

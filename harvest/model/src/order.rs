@@ -16,7 +16,7 @@ mod sections;
 use serde::{Deserialize, Serialize};
 
 pub use credential::{Credential, LoginForm, Password};
-pub use documentation::PrintError;
+pub use documentation::PrintOrderError;
 pub use invalid::InvalidOrder;
 pub use name_server::{InvalidNameServer, NameServer};
 pub use overlay::Overlay;

@@ -115,7 +115,13 @@ impl QueueStanding {
 impl QueueAccount {
     /// Charges a finished try: the cost of its URI, a penalty for a failure, and nothing for a URI that was left out or
     /// deferred. `bytes`: the size of the response as it is recorded.
-    pub fn charge(&mut self, status: FetchStatus, bytes: u64, cost: u64, limits: &QueueLimits) {
+    pub fn charge_fetch(
+        &mut self,
+        status: FetchStatus,
+        bytes: u64,
+        cost: u64,
+        limits: &QueueLimits,
+    ) {
         let cost = if status.is_success() {
             cost
         } else if status.is_failure() {
@@ -137,7 +143,7 @@ impl QueueAccount {
 
     /// Returns whether the queue may go on. `in_flight` of its URIs are being fetched, and count as fetched, so that a
     /// quota is kept within one object for each connection.
-    pub fn standing(&self, limits: &QueueLimits, in_flight: u64) -> QueueStanding {
+    pub fn queue_standing(&self, limits: &QueueLimits, in_flight: u64) -> QueueStanding {
         let reached = |limit: Option<u64>, value: u64| limit.is_some_and(|limit| value >= limit);
         if reached(limits.successes, self.successes.saturating_add(in_flight)) {
             QueueStanding::QuotaReached(Quota::Successes)
@@ -165,7 +171,7 @@ mod tests {
         let limits = QueueLimits::default();
         let cost = |status| {
             let mut account = QueueAccount::default();
-            account.charge(status, 10, 1, &limits);
+            account.charge_fetch(status, 10, 1, &limits);
             (account.total, account.successes, account.errors)
         };
         assert_eq!(cost(GOOD), (1, 1, 0));
@@ -174,8 +180,8 @@ mod tests {
         assert_eq!(cost(FetchStatus::DEFERRED), (0, 0, 0));
         assert_eq!(cost(FetchStatus::ROBOTS_PRECLUDED), (0, 0, 0));
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, 3, &limits);
-        account.charge(FetchStatus::TIMEOUT, 10, 3, &limits);
+        account.charge_fetch(GOOD, 10, 3, &limits);
+        account.charge_fetch(FetchStatus::TIMEOUT, 10, 3, &limits);
         assert_eq!(
             (account.session, account.total, account.successes),
             (106, 106, 1)
@@ -227,10 +233,10 @@ mod tests {
         ] {
             let mut account = QueueAccount::default();
             for _ in 0..after {
-                assert_eq!(account.standing(&limits, 0), QueueStanding::Open);
-                account.charge(GOOD, 10, 1, &limits);
+                assert_eq!(account.queue_standing(&limits, 0), QueueStanding::Open);
+                account.charge_fetch(GOOD, 10, 1, &limits);
             }
-            assert_eq!(account.standing(&limits, 0), expected);
+            assert_eq!(account.queue_standing(&limits, 0), expected);
         }
     }
 
@@ -254,9 +260,9 @@ mod tests {
         );
         assert_eq!(raised.session, limits.session);
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, 1, &limits);
-        assert!(account.standing(&limits, 0).is_spent());
-        assert!(!account.standing(&raised, 0).is_spent());
+        account.charge_fetch(GOOD, 10, 1, &limits);
+        assert!(account.queue_standing(&limits, 0).is_spent());
+        assert!(!account.queue_standing(&raised, 0).is_spent());
     }
 
     /// Fails if several connections of a queue pass its quota together.
@@ -267,10 +273,10 @@ mod tests {
             ..QueueLimits::default()
         };
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, 1, &limits);
-        assert_eq!(account.standing(&limits, 1), QueueStanding::Open);
+        account.charge_fetch(GOOD, 10, 1, &limits);
+        assert_eq!(account.queue_standing(&limits, 1), QueueStanding::Open);
         assert_eq!(
-            account.standing(&limits, 2),
+            account.queue_standing(&limits, 2),
             QueueStanding::QuotaReached(Quota::Successes)
         );
     }
@@ -283,11 +289,14 @@ mod tests {
             ..QueueLimits::default()
         };
         let mut account = QueueAccount::default();
-        account.charge(GOOD, 10, 1, &limits);
-        assert_eq!(account.standing(&limits, 0), QueueStanding::SessionSpent);
+        account.charge_fetch(GOOD, 10, 1, &limits);
+        assert_eq!(
+            account.queue_standing(&limits, 0),
+            QueueStanding::SessionSpent
+        );
         account.begin_session();
         assert_eq!(
-            (account.standing(&limits, 0), account.total),
+            (account.queue_standing(&limits, 0), account.total),
             (QueueStanding::Open, 1)
         );
     }

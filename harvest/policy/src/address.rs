@@ -6,9 +6,9 @@
 //! address: it is asked for each address right before it is connected to.
 //!
 //! ```
-//! use harvest_policy::address::{Network, decide};
+//! use harvest_policy::address::{AddressNetwork, decide};
 //!
-//! let intranet: Network = "10.20.0.0/16".parse()?;
+//! let intranet: AddressNetwork = "10.20.0.0/16".parse()?;
 //! assert!(decide("93.184.216.34".parse()?, &[]).is_ok());
 //! assert!(decide("10.20.1.1".parse()?, &[]).is_err());
 //! assert!(decide("10.20.1.1".parse()?, &[intranet]).is_ok());
@@ -80,9 +80,10 @@ pub struct ForbiddenAddress {
 /// # Errors
 ///
 /// [`ForbiddenAddress`] says what kind of address it is.
-pub fn decide(address: IpAddr, allowed: &[Network]) -> Result<(), ForbiddenAddress> {
+pub fn decide_address(address: IpAddr, allowed: &[AddressNetwork]) -> Result<(), ForbiddenAddress> {
     let reached = embedded_ipv4(address).map_or(address, IpAddr::V4);
-    let is_allowed = |network: &Network| network.contains(address) || network.contains(reached);
+    let is_allowed =
+        |network: &AddressNetwork| network.contains(address) || network.contains(reached);
     match special_purpose(reached) {
         Some(purpose) if !allowed.iter().any(is_allowed) => {
             Err(ForbiddenAddress { address, purpose })
@@ -106,10 +107,10 @@ fn embedded_ipv4(address: IpAddr) -> Option<Ipv4Addr> {
     (is_nat64 || address.to_ipv4_mapped().is_some()).then_some(Ipv4Addr::new(a, b, c, d))
 }
 
-const NAT64: Network = v6(0x0064_ff9b << 96, 96);
+const NAT64: AddressNetwork = v6(0x0064_ff9b << 96, 96);
 
 /// The blocks of the IPv4 registry that are not globally reachable. Of two that overlap the narrower one stands first.
-const SPECIAL_V4: [(Network, SpecialPurpose); 17] = [
+const SPECIAL_V4: [(AddressNetwork, SpecialPurpose); 17] = [
     (v4([0, 0, 0, 0], 8), SpecialPurpose::Unspecified),
     (v4([10, 0, 0, 0], 8), SpecialPurpose::Private),
     (v4([100, 64, 0, 0], 10), SpecialPurpose::Shared),
@@ -132,7 +133,7 @@ const SPECIAL_V4: [(Network, SpecialPurpose); 17] = [
 ];
 
 /// The blocks of the IPv6 registry that are not globally reachable. Of two that overlap the narrower one stands first.
-const SPECIAL_V6: [(Network, SpecialPurpose); 10] = [
+const SPECIAL_V6: [(AddressNetwork, SpecialPurpose); 10] = [
     (v6(0, 128), SpecialPurpose::Unspecified),
     (v6(1, 128), SpecialPurpose::Loopback),
     // Teredo, ORCHID and other protocols; the services in it that are reachable are no web servers.
@@ -147,7 +148,7 @@ const SPECIAL_V6: [(Network, SpecialPurpose); 10] = [
 ];
 
 /// All addresses of IPv6 that are given to hosts (RFC 4291 §2.4). The rest is special or has no use yet.
-const GLOBAL_UNICAST: Network = v6(0x2000_0000 << 96, 3);
+const GLOBAL_UNICAST: AddressNetwork = v6(0x2000_0000 << 96, 3);
 
 /// Returns the special purpose of an address that stands for itself.
 fn special_purpose(address: IpAddr) -> Option<SpecialPurpose> {
@@ -162,16 +163,16 @@ fn special_purpose(address: IpAddr) -> Option<SpecialPurpose> {
     (!is_global).then_some(*purpose)
 }
 
-const fn v4(octets: [u8; 4], length: u8) -> Network {
+const fn v4(octets: [u8; 4], length: u8) -> AddressNetwork {
     let [a, b, c, d] = octets;
-    Network {
+    AddressNetwork {
         address: IpAddr::V4(Ipv4Addr::new(a, b, c, d)),
         length,
     }
 }
 
-const fn v6(address: u128, length: u8) -> Network {
-    Network {
+const fn v6(address: u128, length: u8) -> AddressNetwork {
+    AddressNetwork {
         address: IpAddr::V6(Ipv6Addr::from_bits(address)),
         length,
     }
@@ -180,17 +181,17 @@ const fn v6(address: u128, length: u8) -> Network {
 /// A network to which a crawl may or may not connect, in the notation of CIDR (RFC 4632, RFC 4291 §2.3): `10.0.0.0/8`,
 /// `fd00::/8`. An address by itself is a network of one.
 ///
-/// The `Network` of `viewer-replay` is another type: it says where visitors come from, and takes an IPv4 address within
-/// IPv6 for the IPv4 address. Here an address is taken as it stands, and [`decide`] looks for both.
+/// The `AddressNetwork` of `viewer-replay` is another type: it says where visitors come from, and takes an IPv4 address within
+/// IPv6 for the IPv4 address. Here an address is taken as it stands, and [`decide_address`] looks for both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Network {
+pub struct AddressNetwork {
     address: IpAddr,
     length: u8,
 }
 
 /// The reason why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidNetwork {
+pub enum InvalidAddressNetwork {
     /// The text in front of the slash is no address.
     #[error("`{0}` is no network; write for example `10.0.0.0/8` or `fd00::/8`")]
     Address(String),
@@ -208,11 +209,11 @@ pub enum InvalidNetwork {
         /// The text that should be a network.
         text: String,
         /// The network that this address belongs to.
-        network: Network,
+        network: AddressNetwork,
     },
 }
 
-impl Network {
+impl AddressNetwork {
     /// Returns the network of one address.
     pub const fn of_one(address: IpAddr) -> Self {
         Self {
@@ -249,15 +250,15 @@ fn number(address: IpAddr) -> u128 {
     }
 }
 
-impl FromStr for Network {
-    type Err = InvalidNetwork;
+impl FromStr for AddressNetwork {
+    type Err = InvalidAddressNetwork;
 
-    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
+    fn from_str(text: &str) -> Result<Self, InvalidAddressNetwork> {
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
         };
-        let no_address = |_| InvalidNetwork::Address(text.to_owned());
+        let no_address = |_| InvalidAddressNetwork::Address(text.to_owned());
         let address: IpAddr = address.parse().map_err(no_address)?;
         let most = bits(address);
         let length = match length.map(str::parse) {
@@ -265,7 +266,7 @@ impl FromStr for Network {
             Some(Ok(length)) if length <= most => length,
             Some(_) => {
                 let text = text.to_owned();
-                return Err(InvalidNetwork::Length { text, most });
+                return Err(InvalidAddressNetwork::Length { text, most });
             }
         };
         let network = Self { address, length };
@@ -279,7 +280,7 @@ impl FromStr for Network {
             }
             IpAddr::V6(_) => Ipv6Addr::from_bits(first).into(),
         };
-        Err(InvalidNetwork::HostBits {
+        Err(InvalidAddressNetwork::HostBits {
             text: text.to_owned(),
             network: Self {
                 address: first,
@@ -289,7 +290,7 @@ impl FromStr for Network {
     }
 }
 
-impl fmt::Display for Network {
+impl fmt::Display for AddressNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.length)
     }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
 
-use crate::turns::Moment;
+use crate::turns::CrawlMoment;
 
 /// The number by which a request is known.
 pub type RequestTicket = u64;
@@ -15,7 +15,7 @@ pub type RequestTicket = u64;
 #[derive(Debug, Default)]
 struct AddressState {
     in_process: u32,
-    rests_until: Moment,
+    rests_until: CrawlMoment,
     waiting: VecDeque<RequestTicket>,
 }
 
@@ -26,7 +26,7 @@ pub struct AddressTurns {
     connections: u32,
     addresses: HashMap<IpAddr, AddressState>,
     /// The addresses that rest, by the end of their rest.
-    resting: BTreeSet<(Moment, IpAddr)>,
+    resting: BTreeSet<(CrawlMoment, IpAddr)>,
 }
 
 impl AddressTurns {
@@ -41,7 +41,7 @@ impl AddressTurns {
 
     /// Asks for a request to an address. Returns whether it may go now, and counts as under way; else its ticket comes
     /// up later.
-    pub fn ask(&mut self, address: IpAddr, ticket: RequestTicket, now: Moment) -> bool {
+    pub fn ask_turn(&mut self, address: IpAddr, ticket: RequestTicket, now: CrawlMoment) -> bool {
         let connections = self.connections;
         let state = self.addresses.entry(address).or_default();
         let is_free =
@@ -57,7 +57,7 @@ impl AddressTurns {
     }
 
     /// Takes note that a request to an address has ended; the address rests until a moment.
-    pub fn end_request(&mut self, address: IpAddr, rests_until: Moment) {
+    pub fn end_request(&mut self, address: IpAddr, rests_until: CrawlMoment) {
         let Some(state) = self.addresses.get_mut(&address) else {
             return;
         };
@@ -68,7 +68,7 @@ impl AddressTurns {
     }
 
     /// Returns the tickets that may go now; they count as under way.
-    pub fn take_due(&mut self, now: Moment) -> Vec<(RequestTicket, IpAddr)> {
+    pub fn take_due(&mut self, now: CrawlMoment) -> Vec<(RequestTicket, IpAddr)> {
         let mut due = Vec::new();
         while let Some((moment, address)) = self.resting.first().copied() {
             if moment > now {
@@ -93,7 +93,7 @@ impl AddressTurns {
     }
 
     /// Returns the moment at which tickets may come up; `None` before a request ends.
-    pub fn next_due(&self) -> Option<Moment> {
+    pub fn next_due(&self) -> Option<CrawlMoment> {
         self.resting.first().map(|(moment, _)| *moment)
     }
 
@@ -104,7 +104,7 @@ impl AddressTurns {
     }
 
     /// Returns the number of tickets that wait.
-    pub fn waiting(&self) -> usize {
+    pub fn count_waiting(&self) -> usize {
         self.addresses
             .values()
             .map(|state| state.waiting.len())
@@ -120,28 +120,28 @@ mod tests {
         IpAddr::from([192, 0, 2, number])
     }
 
-    fn second(number: u64) -> Moment {
-        Moment::from_secs(number)
+    fn second(number: u64) -> CrawlMoment {
+        CrawlMoment::from_secs(number)
     }
 
     /// Fails if an address is asked while it rests or is busy, or another address waits for it.
     #[test]
     fn address_is_asked_once_and_after_its_rest() {
         let mut turns = AddressTurns::new(1);
-        assert!(turns.ask(address(1), 1, second(0)));
-        assert!(!turns.ask(address(1), 2, second(0)));
+        assert!(turns.ask_turn(address(1), 1, second(0)));
+        assert!(!turns.ask_turn(address(1), 2, second(0)));
         assert_eq!(
             [1, 2].map(|number| turns.waiting_at(address(number))),
             [1, 0]
         );
-        assert!(turns.ask(address(2), 3, second(0)));
+        assert!(turns.ask_turn(address(2), 3, second(0)));
         assert_eq!(turns.take_due(second(9)), []);
         turns.end_request(address(1), second(12));
         assert_eq!(turns.next_due(), Some(second(12)));
         assert_eq!(turns.take_due(second(11)), []);
         assert_eq!(turns.take_due(second(12)), [(2, address(1))]);
         turns.end_request(address(1), second(20));
-        assert!(!turns.ask(address(1), 4, second(19)));
+        assert!(!turns.ask_turn(address(1), 4, second(19)));
         assert_eq!(turns.take_due(second(20)), [(4, address(1))]);
     }
 
@@ -153,7 +153,7 @@ mod tests {
             let mut under_way = VecDeque::new();
             let mut went = Vec::new();
             for ticket in 0..50 {
-                if turns.ask(address(1), ticket, second(0)) {
+                if turns.ask_turn(address(1), ticket, second(0)) {
                     under_way.push_back(ticket);
                 }
             }
@@ -168,7 +168,7 @@ mod tests {
                 under_way.extend(due.into_iter().map(|(ticket, _)| ticket));
             }
             assert_eq!(went, (0..50).collect::<Vec<_>>(), "{connections}");
-            assert_eq!((turns.waiting(), turns.addresses.len()), (0, 0));
+            assert_eq!((turns.count_waiting(), turns.addresses.len()), (0, 0));
         }
     }
 }

@@ -27,7 +27,7 @@ const SESSION_PARAMETERS: [(&str, usize); 6] = [
 /// assert_eq!(canonical(&uri), "http://example.dk/A?b=c");
 /// # Ok::<(), url::ParseError>(())
 /// ```
-pub fn canonical(url: &Url) -> String {
+pub fn canonical_uri(url: &Url) -> String {
     let mut form = format!("{}://", url.scheme());
     let host = url.host_str().unwrap_or_default();
     form.push_str(without_www(host.trim_end_matches('.')));
@@ -119,7 +119,7 @@ mod tests {
             ("http://[::1]:81/", "http://[::1]:81/"),
             ("dns:example.dk", "dns://example.dk"),
         ] {
-            assert_eq!(canonical(&Url::parse(uri).unwrap()), expected, "{uri}");
+            assert_eq!(canonical_uri(&Url::parse(uri).unwrap()), expected, "{uri}");
         }
     }
 }

@@ -10,10 +10,10 @@
 //! use url::Url;
 //!
 //! let mut jar = CookieJar::default();
-//! jar.keep(&Url::parse("https://www.example.dk/in/")?, b"id=7; Domain=example.dk; Path=/; Max-Age=60", 1000);
+//! jar.keep_cookie(&Url::parse("https://www.example.dk/in/")?, b"id=7; Domain=example.dk; Path=/; Max-Age=60", 1000);
 //! let page = Url::parse("http://images.example.dk/a.png")?;
-//! assert_eq!(jar.field(&page, 1059).as_deref(), Some("id=7"));
-//! assert_eq!(jar.field(&page, 1060), None);
+//! assert_eq!(jar.cookie_field(&page, 1059).as_deref(), Some("id=7"));
+//! assert_eq!(jar.cookie_field(&page, 1060), None);
 //! # Ok::<(), url::ParseError>(())
 //! ```
 
@@ -124,14 +124,14 @@ pub struct CookieJar {
 impl CookieJar {
     /// Keeps the cookie of a `Set-Cookie` field in the response of a URI, if it is one and the host may set it. `now`:
     /// the second since 1970.
-    pub fn keep(&mut self, url: &Url, field: &[u8], now: i64) {
+    pub fn keep_cookie(&mut self, url: &Url, field: &[u8], now: i64) {
         let Some(host) = host(url) else {
             return;
         };
         let Some(cookie) = self.read(url, host, field, now) else {
             return;
         };
-        let site = self.suffixes.domain(host).to_owned();
+        let site = self.suffixes.registered_domain(host).to_owned();
         let is_known = self.young.contains_key(&site) || self.old.contains_key(&site);
         if cookie.is_gone(now) && !is_known {
             return;
@@ -148,9 +148,9 @@ impl CookieJar {
     }
 
     /// Returns the value of the field `Cookie` for a request; `None` if there is nothing to say.
-    pub fn field(&mut self, url: &Url, now: i64) -> Option<String> {
+    pub fn cookie_field(&mut self, url: &Url, now: i64) -> Option<String> {
         let host = host(url)?;
-        let site = self.suffixes.domain(host).to_owned();
+        let site = self.suffixes.registered_domain(host).to_owned();
         if !self.young.contains_key(&site) && !self.old.contains_key(&site) {
             return None;
         }
@@ -221,7 +221,8 @@ impl CookieJar {
             let is_alone = self.suffixes.is_suffix(host) || is_address(host);
             return Some((named, is_alone));
         }
-        let is_own = self.suffixes.domain(&named) == self.suffixes.domain(host);
+        let is_own =
+            self.suffixes.registered_domain(&named) == self.suffixes.registered_domain(host);
         (is_own && is_within(host, &named)).then_some((named, false))
     }
 }

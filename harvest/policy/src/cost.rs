@@ -19,7 +19,7 @@ pub enum CostPolicy {
 
 impl CostPolicy {
     /// Returns the cost of a URI that another one led to.
-    pub fn cost(self, uri: &str, via: Option<&str>) -> u64 {
+    pub fn uri_cost(self, uri: &str, via: Option<&str>) -> u64 {
         match (self, uri.split_once('?')) {
             (Self::Unit, _) | (Self::Surplus, None) => 1,
             (Self::Surplus, Some((page, _))) => {
@@ -43,7 +43,7 @@ pub enum UriOrder {
 
 impl UriOrder {
     /// Returns the place of a URI among those of its queue: the smaller, the sooner. Beyond 255 there is no difference.
-    pub fn place(self, cost: u64, hops: &HopPath) -> u8 {
+    pub fn place_uri(self, cost: u64, hops: &HopPath) -> u8 {
         match self {
             Self::Cost => u8::try_from(cost).unwrap_or(u8::MAX),
             Self::Hops => u8::try_from(hops.len()).unwrap_or(u8::MAX),
@@ -67,8 +67,12 @@ mod tests {
             ("http://a.dk/?b", Some("http://a.dk/?c"), 3),
             ("http://a.dk/?b?c", Some("http://a.dk/?b"), 3),
         ] {
-            assert_eq!(CostPolicy::Unit.cost(uri, via), 1, "{uri}");
-            assert_eq!(CostPolicy::Surplus.cost(uri, via), surplus, "{uri} {via:?}");
+            assert_eq!(CostPolicy::Unit.uri_cost(uri, via), 1, "{uri}");
+            assert_eq!(
+                CostPolicy::Surplus.uri_cost(uri, via),
+                surplus,
+                "{uri} {via:?}"
+            );
         }
     }
 
@@ -82,8 +86,8 @@ mod tests {
             (300, 1, 255, 1),
             (1, 300, 1, 255),
         ] {
-            assert_eq!(UriOrder::Cost.place(cost, &path(hops)), by_cost);
-            assert_eq!(UriOrder::Hops.place(cost, &path(hops)), by_hops);
+            assert_eq!(UriOrder::Cost.place_uri(cost, &path(hops)), by_cost);
+            assert_eq!(UriOrder::Hops.place_uri(cost, &path(hops)), by_hops);
         }
     }
 }

@@ -11,7 +11,7 @@
 //! let challenge = strongest(parse_challenges(field)).ok_or("no challenge")?;
 //! let login = Login { user: "me", password: "hush" };
 //! let request = SignedRequest { method: "GET", target: "/", client_nonce: "f00d", nonce_count: 1 };
-//! let value = challenge.authorization(&login, &request)?;
+//! let value = challenge.authorization_field(&login, &request)?;
 //! assert!(value.starts_with(r#"Digest username="me", realm="members", nonce="abc", uri="/", response=""#));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -109,7 +109,7 @@ impl Challenge {
 }
 
 /// Returns the challenge that gives the least away, the first of several equal ones (RFC 7616 §5.1).
-pub fn strongest(challenges: Vec<Challenge>) -> Option<Challenge> {
+pub fn strongest_challenge(challenges: Vec<Challenge>) -> Option<Challenge> {
     // The last one of equal ones is the maximum, so that the first one has to come last.
     challenges.into_iter().rev().max_by_key(Challenge::strength)
 }
@@ -164,7 +164,7 @@ impl Challenge {
     /// # Errors
     ///
     /// [`InvalidLogin`].
-    pub fn authorization(
+    pub fn authorization_field(
         &self,
         login: &Login<'_>,
         request: &SignedRequest<'_>,

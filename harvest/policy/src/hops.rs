@@ -5,8 +5,8 @@
 //! use harvest_policy::hops::{Hop, HopPath};
 //!
 //! let page: HopPath = "LLE".parse()?;
-//! assert_eq!(page.then(Hop::Redirect).to_string(), "LLER");
-//! assert_eq!(HopPath::seed().to_string(), "-");
+//! assert_eq!(page.followed_by(Hop::Redirect).to_string(), "LLER");
+//! assert_eq!(HopPath::seed_path().to_string(), "-");
 //! # Ok::<(), harvest_policy::hops::InvalidHop>(())
 //! ```
 
@@ -82,13 +82,13 @@ pub struct HopPath(Vec<Hop>);
 
 impl HopPath {
     /// Returns the path to a seed: no hop at all.
-    pub const fn seed() -> Self {
+    pub const fn seed_path() -> Self {
         Self(Vec::new())
     }
 
     /// Returns the path one hop further.
     #[must_use]
-    pub fn then(&self, hop: Hop) -> Self {
+    pub fn followed_by(&self, hop: Hop) -> Self {
         Self(self.0.iter().copied().chain([hop]).collect())
     }
 
@@ -141,7 +141,7 @@ impl FromStr for HopPath {
     /// Reads letters, or `-`. A number of hops that Heritrix has left out is not read: nobody knows which they were.
     fn from_str(text: &str) -> Result<Self, InvalidHop> {
         if text == "-" {
-            return Ok(Self::seed());
+            return Ok(Self::seed_path());
         }
         let hop = |letter| Hop::from_letter(letter).ok_or(InvalidHop(letter));
         text.chars().map(hop).collect::<Result<_, _>>().map(Self)
@@ -160,7 +160,7 @@ mod tests {
         }
         let path: HopPath = "LREXPIMS".parse().unwrap();
         assert_eq!(path.to_string(), "LREXPIMS");
-        assert_eq!("-".parse(), Ok(HopPath::seed()));
+        assert_eq!("-".parse(), Ok(HopPath::seed_path()));
         assert_eq!("LQ".parse::<HopPath>(), Err(InvalidHop('Q')));
     }
 

@@ -12,7 +12,7 @@
 //!   images, authors, other sections; a list links to articles. A pattern of which nearly every response repeats an
 //!   older one, or fails, has nothing to give: otherwise the days of an empty calendar would be the fruit of its
 //!   months, and the pages under one session id the fruit of those under another.
-//! - *Content*: the set of words, by [`words`]. A calendar differs in numbers and in twelve names of months, and soon
+//! - *Content*: the set of words, by [`word_sketch`]. A calendar differs in numbers and in twelve names of months, and soon
 //!   repeats itself. Digests of payloads tell nothing: in a trap they are all different.
 //! - *Vouchers*: a page of another pattern with new content that links to a URI vouches for it. So do sitemaps. The
 //!   pages of a script-driven site have the same words, all of them; they are real, and known from elsewhere.
@@ -34,10 +34,10 @@ use std::collections::BTreeSet;
 use url::Url;
 
 use self::recent::RecentMap;
-use self::words::hash;
+use self::words::hash_value;
 
-pub use self::pattern::{LONGEST, pattern};
-pub use self::words::{MAX_BYTES, words};
+pub use self::pattern::{LONGEST, url_pattern};
+pub use self::words::{MAX_BYTES, word_sketch};
 
 /// The points of a page that repeats content and has no new links.
 pub const REPEATED: u32 = 20;
@@ -96,7 +96,7 @@ pub struct Quarantine {
 /// The content of a response, as far as it says whether it is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseContent {
-    /// A text, by its [`words`].
+    /// A text, by its [`word_sketch`].
     Words(u64),
     /// Anything else, by a part of its digest.
     Digest(u64),
@@ -122,7 +122,7 @@ impl Quarantine {
         if self.held.is_empty() {
             return None;
         }
-        self.held.get(&pattern(url)).map(String::as_str)
+        self.held.get(&url_pattern(url)).map(String::as_str)
     }
 
     /// Takes note of a response with status 200: its content, and the URIs it led to that belong to the crawl and were
@@ -133,19 +133,19 @@ impl Quarantine {
         content: ResponseContent,
         new_links: impl IntoIterator<Item = &'u Url>,
     ) -> Option<&str> {
-        let name = pattern(url);
-        let key = hash(&name);
+        let name = url_pattern(url);
+        let key = hash_value(&name);
         let is_new = match content {
             ResponseContent::Words(number) | ResponseContent::Digest(number) => {
-                self.contents.insert(hash(&(key, number)))
+                self.contents.insert(hash_value(&(key, number)))
             }
             ResponseContent::Manifest => true,
         };
         let mut has_fruit = false;
         let mut has_own = false;
         for link in new_links {
-            let name = pattern(link);
-            let target = hash(&name);
+            let name = url_pattern(link);
+            let target = hash_value(&name);
             if target == key {
                 has_own = true;
             } else if !self.held.contains(&name) {
@@ -180,7 +180,7 @@ impl Quarantine {
     /// to such URIs are no fruit.
     pub fn note_failure(&mut self, url: &Url) {
         self.patterns
-            .entry(hash(&pattern(url)))
+            .entry(hash_value(&url_pattern(url)))
             .take_response(false);
     }
 

@@ -9,7 +9,7 @@
 //!
 //! let image = Url::parse("https://images.example.co.uk/a.png")?;
 //! let seed = Url::parse("https://www.example.dk/")?;
-//! let name = |kind| QueueNaming { kind, ..QueueNaming::default() }.name(&image, &seed);
+//! let name = |kind| QueueNaming { kind, ..QueueNaming::default() }.queue_name(&image, &seed);
 //! assert_eq!(name(QueueKind::Domain), "example.co.uk");
 //! assert_eq!(name(QueueKind::Seed), "example.dk");
 //! assert_eq!(name(QueueKind::Host), "images.example.co.uk");
@@ -45,10 +45,10 @@ pub struct QueueNaming {
 
 impl QueueNaming {
     /// Returns the name of the queue of a URI that was found from `seed`: the scheme, if it has no host.
-    pub fn name(&self, url: &Url, seed: &Url) -> String {
+    pub fn queue_name(&self, url: &Url, seed: &Url) -> String {
         let name = match self.kind {
-            QueueKind::Domain => host(url).map(|host| self.suffixes.domain(host)),
-            QueueKind::Seed => host(seed).map(|host| self.suffixes.domain(host)),
+            QueueKind::Domain => host(url).map(|host| self.suffixes.registered_domain(host)),
+            QueueKind::Seed => host(seed).map(|host| self.suffixes.registered_domain(host)),
             QueueKind::Host => host(url),
         };
         name.unwrap_or_else(|| url.scheme()).to_owned()
@@ -79,7 +79,7 @@ mod tests {
                 kind,
                 ..QueueNaming::default()
             };
-            names.name(&Url::parse(url).unwrap(), &seed)
+            names.queue_name(&Url::parse(url).unwrap(), &seed)
         };
         for (url, domain, host) in [
             (

@@ -9,8 +9,8 @@
 //!
 //! let mut rejections = Rejections::default();
 //! rejections.add(["https://example.dk/calendar/".parse()?, r".*[?&]sid=.*".parse()?])?;
-//! assert!(rejections.covers(&Url::parse("http://example.dk/calendar/2031")?));
-//! assert!(!rejections.covers(&Url::parse("http://example.dk/news")?));
+//! assert!(rejections.covers_url(&Url::parse("http://example.dk/calendar/2031")?));
+//! assert!(!rejections.covers_url(&Url::parse("http://example.dk/news")?));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -19,7 +19,7 @@ use std::str::FromStr;
 
 use url::Url;
 
-use crate::surt::{SurtPrefix, SurtPrefixes, surt};
+use crate::surt::{SurtPrefix, SurtPrefixes, url_surt};
 use crate::traps::{InvalidTrap, InvalidTrapExpression, TrapExpression, TrapList};
 
 /// The characters that make a text with a scheme an expression and no URI.
@@ -65,7 +65,7 @@ impl FromStr for RejectionRule {
         });
         if has_scheme && !text.contains(EXPRESSION) && !text.contains(char::is_whitespace) {
             let url = Url::parse(text).ok();
-            let prefix = url.as_ref().and_then(surt);
+            let prefix = url.as_ref().and_then(url_surt);
             let prefix = prefix.and_then(|prefix| prefix.parse().ok());
             return prefix
                 .map(Self::Prefix)
@@ -130,9 +130,9 @@ impl Rejections {
     }
 
     /// Returns whether a rule covers a URI.
-    pub fn covers(&self, url: &Url) -> bool {
+    pub fn covers_url(&self, url: &Url) -> bool {
         (self.has_prefix && self.prefixes.covers(url))
-            || (!self.compiled.is_empty() && self.compiled.catches(url.as_str()))
+            || (!self.compiled.is_empty() && self.compiled.catches_uri(url.as_str()))
     }
 }
 
@@ -188,9 +188,9 @@ mod tests {
             let mut rules = Rejections::default();
             rules.add([rule.clone(), rule]).unwrap();
             let url = Url::parse(url).unwrap();
-            assert_eq!(rules.covers(&url), covered, "{text} of {url}");
+            assert_eq!(rules.covers_url(&url), covered, "{text} of {url}");
         }
-        assert!(!Rejections::default().covers(&Url::parse("http://a.dk/").unwrap()));
+        assert!(!Rejections::default().covers_url(&Url::parse("http://a.dk/").unwrap()));
     }
 
     /// Fails if a rule is taken that would match nothing, or that is no expression.

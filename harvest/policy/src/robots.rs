@@ -9,8 +9,8 @@
 //!
 //! let file = b"User-agent: *\nDisallow: /search\nAllow: /search/about\n\nUser-agent: other\nDisallow: /\n";
 //! let rules = RobotsRules::parse(file, "holdfast");
-//! assert!(rules.allows("/search/about.html"));
-//! assert!(!rules.allows("/search?q=x"));
+//! assert!(rules.allows_path("/search/about.html"));
+//! assert!(!rules.allows_path("/search?q=x"));
 //! ```
 
 use std::time::Duration;
@@ -158,7 +158,7 @@ impl RobotsRules {
 
     /// Returns whether a path with its query may be fetched. The rule with the longest pattern decides; the one that
     /// allows, of two of the same length; what no rule matches may be fetched (RFC 9309 §2.2.2).
-    pub fn allows(&self, path_and_query: &str) -> bool {
+    pub fn allows_path(&self, path_and_query: &str) -> bool {
         let path = normal_path(path_and_query.as_bytes());
         if path == b"/robots.txt" {
             return true;

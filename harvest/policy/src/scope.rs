@@ -10,9 +10,9 @@
 //!
 //! let mut scope = Scope::default();
 //! scope.accepted.add_host(&Url::parse("http://example.dk/")?);
-//! let decision = scope.decide(&Url::parse("https://example.dk/a")?, &"L".parse()?);
+//! let decision = scope.decide_scope(&Url::parse("https://example.dk/a")?, &"L".parse()?);
 //! assert!(decision.is_accepted());
-//! let decision = scope.decide(&Url::parse("https://example.dk/a/x/x/x/")?, &"L".parse()?);
+//! let decision = scope.decide_scope(&Url::parse("https://example.dk/a/x/x/x/")?, &"L".parse()?);
 //! assert_eq!(decision.rule, ScopeRule::RepeatedSegment);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -20,7 +20,7 @@
 use url::Url;
 
 use crate::hops::{Hop, HopPath};
-use crate::surt::{SurtPrefix, SurtPrefixes, surt};
+use crate::surt::{SurtPrefix, SurtPrefixes, url_surt};
 use crate::traps::TrapList;
 
 /// The schemes that are crawled at all.
@@ -130,7 +130,7 @@ impl Default for Scope {
 
 impl Scope {
     /// Decides about a URI that was reached by `hops`.
-    pub fn decide(&self, url: &Url, hops: &HopPath) -> ScopeDecision {
+    pub fn decide_scope(&self, url: &Url, hops: &HopPath) -> ScopeDecision {
         let overlays = self.overlays_for(url);
         let limit = |of: fn(&ScopeOverlay) -> Option<usize>, below| {
             let own = overlays.iter().rev().find_map(|overlay| of(overlay));
@@ -139,7 +139,7 @@ impl Scope {
         let traps = || {
             let own = overlays.iter().map(|overlay| &overlay.traps);
             let mut all = own.chain([&self.traps]);
-            all.any(|traps| traps.catches(url.as_str()))
+            all.any(|traps| traps.catches_uri(url.as_str()))
         };
         let max_hops = limit(|overlay| overlay.max_hops, self.max_hops);
         let max_hops_in_page = limit(|overlay| overlay.max_hops_in_page, self.max_hops_in_page);
@@ -181,7 +181,7 @@ impl Scope {
         if self.overlays.is_empty() {
             return Vec::new();
         }
-        let surt = surt(url);
+        let surt = url_surt(url);
         let covers = |overlay: &&ScopeOverlay| {
             surt.as_ref()
                 .is_some_and(|surt| overlay.prefix.covers(surt))
@@ -229,7 +229,7 @@ mod tests {
 
     fn decide(scope: &Scope, url: &str, hops: &str) -> ScopeRule {
         scope
-            .decide(&Url::parse(url).unwrap(), &hops.parse().unwrap())
+            .decide_scope(&Url::parse(url).unwrap(), &hops.parse().unwrap())
             .rule
     }
 

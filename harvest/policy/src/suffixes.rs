@@ -8,8 +8,8 @@
 //! use harvest_policy::suffixes::SuffixList;
 //!
 //! let list = SuffixList::parse(b"// VERSION: 7\ndk\nco.uk\n*.ck\n!www.ck\n")?;
-//! assert_eq!(list.domain("www.example.co.uk"), "example.co.uk");
-//! assert_eq!(list.domain("www.example.de"), "www.example.de");
+//! assert_eq!(list.registered_domain("www.example.co.uk"), "example.co.uk");
+//! assert_eq!(list.registered_domain("www.example.de"), "www.example.de");
 //! assert!(list.version().starts_with("7, sha256:"));
 //! # Ok::<(), harvest_policy::suffixes::InvalidSuffixList>(())
 //! ```
@@ -114,7 +114,7 @@ impl SuffixList {
 
     /// Returns the domain of a host: `example.co.uk` of `www.example.co.uk`. The host itself if it is an address, a
     /// public suffix, or under none.
-    pub fn domain<'h>(&self, host: &'h str) -> &'h str {
+    pub fn registered_domain<'h>(&self, host: &'h str) -> &'h str {
         let is_address = host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok();
         if is_address {
             return host;
@@ -188,7 +188,12 @@ mod tests {
                 (".", "."),
                 ("..dk", ".dk"),
             ] {
-                assert_eq!(list.domain(host), expected, "{} {host}", list.version());
+                assert_eq!(
+                    list.registered_domain(host),
+                    expected,
+                    "{} {host}",
+                    list.version()
+                );
             }
         }
     }
@@ -219,8 +224,8 @@ mod tests {
     #[test]
     fn list_of_file_stands_alone() {
         let list = SuffixList::parse(b"// VERSION: 2026-11-01\n// other\nexample.dk\n").unwrap();
-        assert_eq!(list.domain("a.b.example.dk"), "b.example.dk");
-        assert_eq!(list.domain("www.example.com"), "www.example.com");
+        assert_eq!(list.registered_domain("a.b.example.dk"), "b.example.dk");
+        assert_eq!(list.registered_domain("www.example.com"), "www.example.com");
         let (version, digest) = list.version().split_once(", sha256:").unwrap();
         assert_eq!((version, digest.len()), ("2026-11-01", 64));
     }

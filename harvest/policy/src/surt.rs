@@ -13,7 +13,7 @@ use std::str::FromStr;
 use url::{Host, Url};
 
 /// Returns the SURT form of a URI. `None` if it has no host.
-pub fn surt(url: &Url) -> Option<String> {
+pub fn url_surt(url: &Url) -> Option<String> {
     let mut surt = host_part(url)?;
     surt.push(')');
     surt.push_str(url.path());
@@ -60,7 +60,7 @@ pub struct InvalidSurtPrefix {
 }
 
 impl SurtPrefix {
-    /// Returns whether the prefix covers a URI in SURT form, as [`surt`] makes it.
+    /// Returns whether the prefix covers a URI in SURT form, as [`url_surt`] makes it.
     pub fn covers(&self, surt: &str) -> bool {
         surt.starts_with(&self.0)
     }
@@ -135,7 +135,7 @@ fn suggestion(text: &str) -> String {
     let text = if text.contains('(') { "" } else { text };
     let url = Url::parse(text).ok().filter(Url::has_host);
     let url = url.or_else(|| Url::parse(&format!("http://{text}")).ok());
-    match url.as_ref().and_then(surt) {
+    match url.as_ref().and_then(url_surt) {
         Some(surt) => format!("`{surt}`, or less of it from the right"),
         None => "for example `http://(dk,example,` for a domain".to_owned(),
     }
@@ -149,8 +149,8 @@ fn suggestion(text: &str) -> String {
 ///
 /// let mut prefixes = SurtPrefixes::default();
 /// prefixes.add_domain(&Url::parse("https://www.example.dk/")?);
-/// assert!(prefixes.covers(&Url::parse("http://images.www.example.dk/a.png")?));
-/// assert!(!prefixes.covers(&Url::parse("http://example.dk/")?));
+/// assert!(prefixes.covers_url(&Url::parse("http://images.www.example.dk/a.png")?));
+/// assert!(!prefixes.covers_url(&Url::parse("http://example.dk/")?));
 /// # Ok::<(), url::ParseError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -201,7 +201,7 @@ impl SurtPrefixes {
 
     /// Returns whether one of the prefixes covers a URI.
     pub fn covers(&self, url: &Url) -> bool {
-        surt(url).is_some_and(|surt| self.covers_surt(&surt))
+        url_surt(url).is_some_and(|surt| self.covers_surt(&surt))
     }
 
     fn covers_surt(&self, surt: &str) -> bool {
@@ -241,9 +241,9 @@ mod tests {
             ("ftp://example.dk/", "ftp://(dk,example,)/"),
             ("http://blåbær.dk/", "http://(dk,xn--blbr-roah,)/"),
         ] {
-            assert_eq!(surt(&url(text)).as_deref(), Some(expected), "{text}");
+            assert_eq!(url_surt(&url(text)).as_deref(), Some(expected), "{text}");
         }
-        assert_eq!(surt(&url("mailto:a@example.dk")), None);
+        assert_eq!(url_surt(&url("mailto:a@example.dk")), None);
     }
 
     /// Fails if a prefix covers a namesake, or not what lies under it.

@@ -121,7 +121,7 @@ impl TrapList {
     }
 
     /// Returns whether a URI is a trap.
-    pub fn catches(&self, uri: &str) -> bool {
+    pub fn catches_uri(&self, uri: &str) -> bool {
         self.set.is_match(uri)
     }
 
@@ -162,9 +162,9 @@ mod tests {
             ("x", true),
             ("xy", false),
         ] {
-            assert_eq!(traps.catches(uri), caught, "{uri}");
+            assert_eq!(traps.catches_uri(uri), caught, "{uri}");
         }
-        assert!(!TrapList::default().catches(""));
+        assert!(!TrapList::default().catches_uri(""));
     }
 
     /// Fails if a bad line is passed by, or its number is wrong.

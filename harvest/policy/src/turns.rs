@@ -14,7 +14,7 @@ use crate::account::QueueStanding;
 pub struct QueueNumber(pub u32);
 
 /// A moment of a crawl: the time since its start.
-pub type Moment = Duration;
+pub type CrawlMoment = Duration;
 
 /// The state of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum QueueState {
     /// The queue is active, and its next URI may be fetched.
     Ready,
     /// The queue is active, and rests until a moment.
-    Snoozed(Moment),
+    Snoozed(CrawlMoment),
     /// The queue is active, and as many of its URIs are being fetched as it may have connections.
     InProcess,
     /// The queue waits to become active.
@@ -39,7 +39,7 @@ pub enum QueueTurn {
     /// The turn of this queue, which counts as in process from now on.
     Of(QueueNumber),
     /// Nobody's turn before this moment, unless a fetch ends or a URI comes first.
-    Later(Moment),
+    Later(CrawlMoment),
     /// Nobody's turn before a fetch ends or a URI comes.
     Waiting,
     /// Nobody's turn: no fetch is under way, and no queue has a URI that may be fetched.
@@ -51,7 +51,7 @@ struct Queue {
     state: QueueState,
     precedence: u8,
     /// The moment before which the queue has no turn, whatever its state is.
-    rests_until: Moment,
+    rests_until: CrawlMoment,
     in_process: u32,
     /// Whether the queue has URIs that nobody fetches yet.
     has_more: bool,
@@ -62,7 +62,7 @@ struct Queue {
 pub struct QueueTurns {
     queues: BTreeMap<QueueNumber, Queue>,
     ready: VecDeque<QueueNumber>,
-    snoozed: BTreeSet<(Moment, QueueNumber)>,
+    snoozed: BTreeSet<(CrawlMoment, QueueNumber)>,
     inactive: BTreeMap<u8, VecDeque<QueueNumber>>,
     in_process: usize,
     /// The most requests of one queue at a time.
@@ -84,7 +84,7 @@ impl QueueTurns {
         let queue = self.queues.entry(number).or_insert(Queue {
             state: QueueState::Exhausted,
             precedence,
-            rests_until: Moment::ZERO,
+            rests_until: CrawlMoment::ZERO,
             in_process: 0,
             has_more: false,
         });
@@ -101,7 +101,7 @@ impl QueueTurns {
     }
 
     /// Returns the queue whose turn it is.
-    pub fn next(&mut self, now: Moment) -> QueueTurn {
+    pub fn next(&mut self, now: CrawlMoment) -> QueueTurn {
         self.wake(now);
         if self.ready.is_empty() {
             self.activate(now);
@@ -135,7 +135,7 @@ impl QueueTurns {
     pub fn end_fetch(
         &mut self,
         number: QueueNumber,
-        rests_until: Moment,
+        rests_until: CrawlMoment,
         standing: QueueStanding,
         has_more: bool,
     ) {
@@ -149,19 +149,21 @@ impl QueueTurns {
                 self.stop_waiting(number);
                 self.wait_behind(number);
             }
-            QueueStanding::BudgetSpent | QueueStanding::QuotaReached(_) => self.retire(number),
+            QueueStanding::BudgetSpent | QueueStanding::QuotaReached(_) => {
+                self.retire_queue(number);
+            }
         }
     }
 
     /// Puts off the turn of a queue: its host or its address rests until this moment, for another queue's sake.
-    pub fn put_off(&mut self, number: QueueNumber, until: Moment) {
+    pub fn put_off(&mut self, number: QueueNumber, until: CrawlMoment) {
         if self.end_turn(number, until).is_some() {
             self.update_state(number);
         }
     }
 
     /// Ends a turn of a queue, which rests until a moment at least. Returns the queue; `None` if it has no turn.
-    fn end_turn(&mut self, number: QueueNumber, rests_until: Moment) -> Option<&mut Queue> {
+    fn end_turn(&mut self, number: QueueNumber, rests_until: CrawlMoment) -> Option<&mut Queue> {
         let queue = self.queues.get_mut(&number)?;
         queue.in_process = queue.in_process.checked_sub(1)?;
         queue.rests_until = queue.rests_until.max(rests_until);
@@ -170,7 +172,7 @@ impl QueueTurns {
     }
 
     /// Lets a queue that is not in process rest until a moment: it was put off before the crawl was resumed.
-    pub fn set_rest(&mut self, number: QueueNumber, until: Moment) {
+    pub fn set_rest(&mut self, number: QueueNumber, until: CrawlMoment) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
         };
@@ -181,8 +183,8 @@ impl QueueTurns {
         }
     }
 
-    /// Retires a queue: it may fetch nothing more, until [`QueueTurns::revive`].
-    pub fn retire(&mut self, number: QueueNumber) {
+    /// Retires a queue: it may fetch nothing more, until [`QueueTurns::revive_queue`].
+    pub fn retire_queue(&mut self, number: QueueNumber) {
         self.stop_waiting(number);
         if let Some(queue) = self.queues.get_mut(&number) {
             queue.state = QueueState::Retired;
@@ -190,7 +192,7 @@ impl QueueTurns {
     }
 
     /// Lets a retired queue go on: its budget was raised.
-    pub fn revive(&mut self, number: QueueNumber) {
+    pub fn revive_queue(&mut self, number: QueueNumber) {
         let Some(queue) = self.queues.get_mut(&number) else {
             return;
         };
@@ -201,14 +203,14 @@ impl QueueTurns {
     }
 
     /// Returns the state of a queue; `None` of one that never had a URI.
-    pub fn state(&self, number: QueueNumber) -> Option<QueueState> {
+    pub fn queue_state(&self, number: QueueNumber) -> Option<QueueState> {
         self.queues.get(&number).map(|queue| queue.state)
     }
 
     /// Returns the moment until which a queue rests, whatever its state is.
-    pub fn rests_until(&self, number: QueueNumber) -> Moment {
+    pub fn rests_until(&self, number: QueueNumber) -> CrawlMoment {
         let queue = self.queues.get(&number);
-        queue.map_or(Moment::ZERO, |queue| queue.rests_until)
+        queue.map_or(CrawlMoment::ZERO, |queue| queue.rests_until)
     }
 
     /// Returns the number of fetches under way.
@@ -218,14 +220,14 @@ impl QueueTurns {
 
     /// Returns the number of queues that have their turns: those that are ready or rest, and those with a fetch under
     /// way.
-    pub fn active(&self) -> usize {
+    pub fn count_active(&self) -> usize {
         self.ready.len() + self.snoozed.len() + self.in_process
     }
 
     /// Returns the number of queues that want a turn, and the number of those that have one, because a fetch of theirs
     /// is under way or they rest. A queue with several fetches counts once. The quotient says how much longer a crawl
     /// takes than one with a turn for each queue (Heritrix' congestion).
-    pub fn congestion(&self) -> (usize, usize) {
+    pub fn measure_congestion(&self) -> (usize, usize) {
         let mut wanting = 0;
         let mut served = 0;
         for queue in self.queues.values() {
@@ -250,7 +252,7 @@ impl QueueTurns {
             QueueState::Exhausted
         } else if queue.in_process >= self.connections {
             QueueState::InProcess
-        } else if queue.rests_until > Moment::ZERO {
+        } else if queue.rests_until > CrawlMoment::ZERO {
             // Whether that is over, the next question about turns says, which knows the time.
             self.snoozed.insert((queue.rests_until, number));
             QueueState::Snoozed(queue.rests_until)
@@ -303,7 +305,7 @@ impl QueueTurns {
     }
 
     /// Makes ready whose rest is over.
-    fn wake(&mut self, now: Moment) {
+    fn wake(&mut self, now: CrawlMoment) {
         while let Some((moment, number)) = self.snoozed.first().copied() {
             if moment > now {
                 return;
@@ -316,7 +318,7 @@ impl QueueTurns {
 
     /// Makes the inactive queue active that has waited longest of the smallest precedence. One that rests is passed by
     /// for the next one.
-    fn activate(&mut self, now: Moment) {
+    fn activate(&mut self, now: CrawlMoment) {
         while let Some(mut entry) = self.inactive.first_entry() {
             let Some(number) = entry.get_mut().pop_front() else {
                 entry.remove();

@@ -2,7 +2,7 @@
 //!
 //! Owns the text. Does not look at files.
 
-use archive_formats::crawl_log::escaped;
+use archive_formats::crawl_log::escape_blanks;
 use jiff::Timestamp;
 
 use crate::text::ReportText;
@@ -25,8 +25,8 @@ pub struct ArchiveFileReport {
 pub fn archive_files_report<'a>(files: impl IntoIterator<Item = &'a ArchiveFileReport>) -> String {
     let mut text = ReportText::with_header("[ARCHIVEFILE] [Closed] [Size]");
     for file in files {
-        let name = escaped(&file.name);
-        text.line(format_args!("{name} {:.3} {}", file.closed, file.size));
+        let name = escape_blanks(&file.name);
+        text.push_line(format_args!("{name} {:.3} {}", file.closed, file.size));
     }
     text.into_string()
 }

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
-use archive_formats::crawl_log::escaped;
+use archive_formats::crawl_log::escape_blanks;
 use archive_formats::date::Stamp;
-use harvest_policy::turns::{Moment, QueueState};
+use harvest_policy::turns::{CrawlMoment, QueueState};
 use jiff::Timestamp;
 
 use crate::text::{DurationText, Hundredths, ReportText};
@@ -63,7 +63,7 @@ pub struct ReportMoment {
     /// The time of day.
     pub time: Timestamp,
     /// The time since the start of the crawl, by which queues are snoozed.
-    pub since_begin: Moment,
+    pub since_begin: CrawlMoment,
 }
 
 /// A part of a report: the queues of one state, under a title.
@@ -101,15 +101,15 @@ impl QueueReport {
     /// Writes the line of the queue, without a line end: 12 fields, with `-` for a missing value.
     ///
     /// The wake time of a snoozed queue is the time until then, as Heritrix writes it.
-    pub fn line(&self, now: Moment) -> String {
-        let uri = |uri: &Option<String>| uri.as_deref().map_or("-".to_owned(), escaped);
+    pub fn report_line(&self, now: CrawlMoment) -> String {
+        let uri = |uri: &Option<String>| uri.as_deref().map_or("-".to_owned(), escape_blanks);
         let dequeue = self.last_dequeue;
         let wake = match self.state {
             QueueState::Snoozed(until) => Some(DurationText(until.saturating_sub(now))),
             _ => None,
         };
         let fields = [
-            escaped(&self.name),
+            escape_blanks(&self.name),
             self.precedence.to_string(),
             self.current_size.to_string(),
             self.total_enqueues
@@ -139,16 +139,16 @@ pub fn frontier_summary_report(job: &str, now: ReportMoment, queues: &[QueueRepo
             .filter(|queue| queue.section() == section)
             .count()
     };
-    text.line(format_args!("\n -----===== STATS =====-----"));
-    text.line(format_args!("   queues: {}", queues.len()));
+    text.push_line(format_args!("\n -----===== STATS =====-----"));
+    text.push_line(format_args!("   queues: {}", queues.len()));
     for (section, title) in SECTIONS {
-        text.line(format_args!(
+        text.push_line(format_args!(
             "   {}: {}",
             title.to_ascii_lowercase(),
             count(section)
         ));
     }
-    text.line(format_args!(
+    text.push_line(format_args!(
         "   exhausted queues: {}",
         count(QueueSection::Exhausted)
     ));
@@ -165,27 +165,27 @@ pub fn frontier_nonempty_report(job: &str, now: ReportMoment, queues: &[QueueRep
 
 fn head(job: &str, now: ReportMoment) -> ReportText {
     let mut text = ReportText::default();
-    text.line(format_args!(
+    text.push_line(format_args!(
         "Frontier report - {}",
         Stamp::from_time(now.time)
     ));
-    text.line(format_args!(" Job being crawled: {}", escaped(job)));
+    text.push_line(format_args!(" Job being crawled: {}", escape_blanks(job)));
     text
 }
 
 fn sections(text: &mut ReportText, now: Duration, queues: &[QueueReport], most: usize) {
     for (section, title) in SECTIONS {
-        text.line(format_args!("\n -----===== {title} =====-----"));
+        text.push_line(format_args!("\n -----===== {title} =====-----"));
         let mut rows = queues.iter().filter(|queue| queue.section() == section);
         for (row, queue) in rows.by_ref().take(most).enumerate() {
             if row == 0 {
-                text.line(format_args!("{LEGEND}"));
+                text.push_line(format_args!("{LEGEND}"));
             }
-            text.line(format_args!("{}", queue.line(now)));
+            text.push_line(format_args!("{}", queue.report_line(now)));
         }
         let left_out = rows.count();
         if left_out > 0 {
-            text.line(format_args!("...and {left_out} more."));
+            text.push_line(format_args!("...and {left_out} more."));
         }
     }
 }

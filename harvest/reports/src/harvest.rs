@@ -116,7 +116,7 @@ impl HarvestReport {
     }
 
     /// Counts a line. `domain_of` gives the domain of a host name, which it gets as URLs have it (`xn--…`).
-    pub fn add(&mut self, line: &CrawlLogLine, domain_of: impl Fn(&str) -> Option<String>) {
+    pub fn add_line(&mut self, line: &CrawlLogLine, domain_of: impl Fn(&str) -> Option<String>) {
         let domain = |uri: &str| host_of(uri).and_then(|host| domain_of(&host));
         let source = line.source.as_deref().filter(|_| !self.disregard_seed);
         let Some(domain) = source.and_then(domain).or_else(|| domain(&line.uri)) else {

@@ -24,7 +24,7 @@ use archive_formats::cdx::{
 use archive_formats::defect::Defect;
 use archive_formats::digest::Algorithm;
 use archive_formats::http::Head;
-use archive_formats::warc::{Header, Kind, ReadError, Reader, RecordSummary};
+use archive_formats::warc::{Header, ReadRecordError, RecordSummary, WarcReader, WarcType};
 use thiserror::Error;
 
 /// The memory for the lines of each list, in bytes, before they go to disk.
@@ -38,14 +38,14 @@ const MAX_NAMED: usize = 100;
 
 /// The reason why an archive file has no index.
 #[derive(Debug, Error)]
-pub enum IndexError {
+pub enum ArchiveIndexError {
     /// The archive file cannot be read.
     #[error("cannot read the archive file {file}: {source}")]
     Read {
         /// The name of the archive file.
         file: String,
         /// The error of the reader.
-        source: ReadError,
+        source: ReadRecordError,
     },
     /// The temporary files of the sort cannot be used.
     #[error("cannot sort the index of {file}: {source}; see to the disk of this machine")]
@@ -93,7 +93,7 @@ pub fn index_archive_file(
     archive: impl Read,
     file: &str,
     directory: &Path,
-) -> Result<ArchiveIndex, IndexError> {
+) -> Result<ArchiveIndex, ArchiveIndexError> {
     let mut index = IndexBuilder {
         file,
         directory: directory.to_owned(),
@@ -103,17 +103,17 @@ pub fn index_archive_file(
         problems: Vec::new(),
         damage: None,
     };
-    let mut reader = Reader::new(archive);
-    let failed = |source| IndexError::Read {
+    let mut reader = WarcReader::new(archive);
+    let failed = |source| ArchiveIndexError::Read {
         file: file.to_owned(),
         source,
     };
     while let Some(record) = reader.next_record().map_err(failed)? {
         let kind = record.kind();
         let header = record.header().clone();
-        let is_response = kind == Kind::Response;
-        if !is_response && kind != Kind::Revisit {
-            let end = record.end().map_err(failed)?;
+        let is_response = kind == WarcType::Response;
+        if !is_response && kind != WarcType::Revisit {
+            let end = record.read_end().map_err(failed)?;
             index.note_end(&end);
             continue;
         }
@@ -142,7 +142,7 @@ impl IndexBuilder<'_> {
         is_response: bool,
         header: &Header,
         extracted: ExtractedCapture,
-    ) -> Result<(), IndexError> {
+    ) -> Result<(), ArchiveIndexError> {
         let end = extracted.end;
         let head = extracted.head;
         self.note_end(&end);
@@ -154,7 +154,7 @@ impl IndexBuilder<'_> {
             let mut line = capture.clone();
             line.length = Some(end.block_length);
             add_text(&mut line, "e", header, "WARC-IP-Address");
-            let line = Format::netarchive_suite(true).write(&line);
+            let line = Format::netarchive_suite(true).write_line(&line);
             self.cdx
                 .push(line.as_bytes())
                 .map_err(sort_error(self.file))?;
@@ -170,7 +170,7 @@ impl IndexBuilder<'_> {
             if !is_response {
                 add_original(&mut capture, header);
             }
-            let line = Format::Cdxj.write(&capture);
+            let line = Format::Cdxj.write_line(&capture);
             self.captures
                 .push(line.as_bytes())
                 .map_err(sort_error(self.file))?;
@@ -206,7 +206,7 @@ impl IndexBuilder<'_> {
         }
     }
 
-    fn finish(self) -> Result<ArchiveIndex, IndexError> {
+    fn finish(self) -> Result<ArchiveIndex, ArchiveIndexError> {
         let sort = |sorter| write_sorted(sorter, &self.directory).map_err(sort_error(self.file));
         Ok(ArchiveIndex {
             file: self.file.to_owned(),
@@ -247,7 +247,7 @@ fn add_original(capture: &mut Capture, header: &Header) {
 
 fn add_id(capture: &mut Capture, name: &str, header: &Header, field: &str) {
     let id = header
-        .uri(field)
+        .read_uri(field)
         .map(|id| (name.to_owned(), id.into_owned()));
     capture.extra.extend(id);
 }
@@ -258,8 +258,8 @@ fn add_text(capture: &mut Capture, name: &str, header: &Header, field: &str) {
     capture.extra.extend(text);
 }
 
-fn sort_error(file: &str) -> impl Fn(SortError) -> IndexError {
-    move |source| IndexError::Sort {
+fn sort_error(file: &str) -> impl Fn(SortError) -> ArchiveIndexError {
+    move |source| ArchiveIndexError::Sort {
         file: file.to_owned(),
         source,
     }

@@ -28,8 +28,8 @@
 //! for entry in CrawlLogReader::new(log.as_bytes()) {
 //!     match entry? {
 //!         LogEntry::Line(line) => {
-//!             statistics.add(&line);
-//!             harvest.add(&line, domain_of);
+//!             statistics.add_line(&line);
+//!             harvest.add_line(&line, domain_of);
 //!         }
 //!         LogEntry::Unreadable(line) => statistics.add_unreadable(line),
 //!     }

@@ -135,7 +135,7 @@ impl UnreadableLines {
     }
 
     /// Returns the first lines, in their order.
-    pub fn named(&self) -> &[UnreadableLine] {
+    pub fn named_lines(&self) -> &[UnreadableLine] {
         &self.named
     }
 }

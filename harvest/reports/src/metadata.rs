@@ -14,10 +14,10 @@
 use std::io::{self, Read, Seek, Write};
 use std::net::IpAddr;
 
-use archive_formats::crawl_log::escaped;
+use archive_formats::crawl_log::escape_blanks;
 use archive_formats::date::{Precision, WarcDate};
 use archive_formats::digest::{Algorithm, Hashers};
-use archive_formats::warc::{BuildError, Builder, Kind, WriteError, Writer};
+use archive_formats::warc::{Builder, HeaderBuildError, WarcType, WarcWriter, WriteError};
 use jiff::Timestamp;
 use thiserror::Error;
 
@@ -52,7 +52,7 @@ pub enum MetadataError {
         /// The URI of the record.
         uri: String,
         /// The field and what is wrong with it.
-        source: BuildError,
+        source: HeaderBuildError,
     },
     /// The content of a record cannot be read.
     #[error("cannot read the content of {uri}: {source}")]
@@ -124,7 +124,7 @@ enum MetadataPart {
 /// A metadata file that is written. `stamps` gives each record its id and time.
 #[derive(Debug)]
 pub struct MetadataFile<W, S> {
-    writer: Writer<W>,
+    writer: WarcWriter<W>,
     stamps: S,
     job: JobIdentity,
     address: IpAddr,
@@ -152,7 +152,11 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     ///
     /// [`MetadataError::Header`] if `name` has control characters, [`MetadataError::Write`] if the file cannot be
     /// written.
-    pub fn begin(output: W, head: MetadataHead<'_>, mut stamps: S) -> Result<Self, MetadataError> {
+    pub fn begin_file(
+        output: W,
+        head: MetadataHead<'_>,
+        mut stamps: S,
+    ) -> Result<Self, MetadataError> {
         let MetadataHead {
             name,
             job,
@@ -161,17 +165,17 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
         } = head;
         let stamp = stamps();
         let mut file = Self {
-            writer: Writer::gzip(output, LEVEL),
+            writer: WarcWriter::gzip_writer(output, LEVEL),
             stamps,
             job: job.clone(),
             address,
             warcinfo_id: stamp.id.clone(),
             reached: MetadataPart::Aliases,
         };
-        let builder = builder(Kind::Warcinfo, &stamp)
-            .field("WARC-Filename", name)
+        let builder = builder(WarcType::Warcinfo, &stamp)
+            .with_field("WARC-Filename", name)
             .content_type(warcinfo::CONTENT_TYPE);
-        let block = warcinfo.block();
+        let block = warcinfo.render_block();
         file.write(name, builder, &mut io::Cursor::new(block.as_bytes()))?;
         Ok(file)
     }
@@ -181,13 +185,17 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     /// # Errors
     ///
     /// [`MetadataError::Order`] if it comes late, [`MetadataError::Write`] if the file cannot be written.
-    pub fn aliases(&mut self, aliases: &[DomainAlias]) -> Result<(), MetadataError> {
+    pub fn write_aliases(&mut self, aliases: &[DomainAlias]) -> Result<(), MetadataError> {
         if aliases.is_empty() {
             return Ok(());
         }
         let lines = aliases.iter();
         let lines = lines.map(|DomainAlias { alias, father }| {
-            format!("{} is an alias for {}\n", escaped(alias), escaped(father))
+            format!(
+                "{} is an alias for {}\n",
+                escape_blanks(alias),
+                escape_blanks(father)
+            )
         });
         let text = lines.collect::<String>();
         let uri = self.job.aliases_uri();
@@ -211,7 +219,10 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     ///
     /// [`MetadataError::Content`] if a file cannot be read, [`MetadataError::Write`] if the metadata file cannot be
     /// written or a file grows or shrinks meanwhile, [`MetadataError::Order`] if indexes were written before.
-    pub fn documents(&mut self, documents: Vec<MetadataDocument<'_>>) -> Result<(), MetadataError> {
+    pub fn write_documents(
+        &mut self,
+        documents: Vec<MetadataDocument<'_>>,
+    ) -> Result<(), MetadataError> {
         let mut documents: Vec<_> = documents
             .into_iter()
             .map(|document| {
@@ -238,7 +249,7 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     ///
     /// [`MetadataError::Content`] if the index cannot be read, [`MetadataError::Write`] if the metadata file cannot be
     /// written.
-    pub fn index(&mut self, index: &mut ArchiveIndex) -> Result<(), MetadataError> {
+    pub fn write_index(&mut self, index: &mut ArchiveIndex) -> Result<(), MetadataError> {
         let uri = self.job.cdx_uri(&index.file);
         self.resource(
             MetadataPart::Indexes,
@@ -283,9 +294,9 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
             return Err(MetadataError::Order { uri });
         }
         self.reached = part;
-        let builder = builder(Kind::Resource, &(self.stamps)())
+        let builder = builder(WarcType::Resource, &(self.stamps)())
             .target_uri(uri)
-            .field("WARC-IP-Address", &self.address.to_string())
+            .with_field("WARC-IP-Address", &self.address.to_string())
             .warcinfo_id(&self.warcinfo_id)
             .content_type(media_type);
         self.write(uri, builder, content)
@@ -307,13 +318,15 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
         content.rewind().map_err(failed)?;
         let digests = hashers.finish();
         let digest = digests.first().map(ToString::to_string).unwrap_or_default();
-        let head = builder.field("WARC-Block-Digest", &digest).head(length);
+        let head = builder
+            .with_field("WARC-Block-Digest", &digest)
+            .render_head(length);
         let head = head.map_err(|source| MetadataError::Header {
             uri: uri.to_owned(),
             source,
         })?;
         let mut content = content;
-        let written = self.writer.write(&head, length, &mut content);
+        let written = self.writer.write_record(&head, length, &mut content);
         written.map_err(|source| MetadataError::Write {
             uri: uri.to_owned(),
             source,
@@ -322,7 +335,7 @@ impl<W: Write, S: FnMut() -> RecordStamp> MetadataFile<W, S> {
     }
 }
 
-fn builder(kind: Kind, stamp: &RecordStamp) -> Builder {
+fn builder(kind: WarcType, stamp: &RecordStamp) -> Builder {
     let date = WarcDate::from_time(stamp.time, Precision::Second);
     Builder::new(kind, &stamp.id, date.as_str())
 }

@@ -4,7 +4,7 @@
 //! that no log has (links that were extracted, records that were written). A counter that nobody counted is not in the
 //! report.
 
-use archive_formats::crawl_log::{CrawlLogLine, escaped};
+use archive_formats::crawl_log::{CrawlLogLine, escape_blanks};
 use archive_formats::date::Stamp;
 use harvest_policy::account::Quota;
 use harvest_policy::status::FetchStatus;
@@ -53,22 +53,22 @@ pub struct StageReport {
 /// Writes the stages by chain, and within a chain in the order in which they are given.
 pub fn processors_report(job: &str, time: Timestamp, stages: &[StageReport]) -> String {
     let mut text = ReportText::default();
-    text.line(format_args!(
+    text.push_line(format_args!(
         "Processors report - {}",
         Stamp::from_time(time)
     ));
-    text.line(format_args!("  Job being crawled: {}", escaped(job)));
+    text.push_line(format_args!("  Job being crawled: {}", escape_blanks(job)));
     for chain in ProcessorChain::ALL {
         let stages: Vec<_> = stages.iter().filter(|stage| stage.chain == chain).collect();
-        text.line(format_args!(
+        text.push_line(format_args!(
             "\n{} - {} processors",
             chain.title(),
             stages.len()
         ));
         for stage in stages {
-            text.line(format_args!("\nProcessor: {}", escaped(&stage.name)));
+            text.push_line(format_args!("\nProcessor: {}", escape_blanks(&stage.name)));
             for (name, count) in &stage.counters {
-                text.line(format_args!("  {name}: {count}"));
+                text.push_line(format_args!("  {name}: {count}"));
             }
         }
     }
@@ -116,7 +116,7 @@ impl FetchCounters {
 
 impl StageCounters {
     /// Counts a line of a crawl log.
-    pub(crate) fn add(&mut self, line: &CrawlLogLine) {
+    pub(crate) fn add_line(&mut self, line: &CrawlLogLine) {
         let status = FetchStatus::from_number(line.status);
         let scheme = line.uri.split(':').next().unwrap_or_default();
         if scheme.eq_ignore_ascii_case("dns") {
@@ -155,7 +155,7 @@ impl StageCounters {
     }
 
     /// Returns the stages with these counters.
-    pub(crate) fn reports(&self) -> Vec<StageReport> {
+    pub(crate) fn stage_reports(&self) -> Vec<StageReport> {
         let stage = |chain, name: &str, counters| StageReport {
             chain,
             name: name.to_owned(),

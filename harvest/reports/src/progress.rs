@@ -79,7 +79,7 @@ pub struct ProgressLine {
 }
 
 /// Returns the legend, without a line end.
-pub fn legend() -> String {
+pub fn progress_legend() -> String {
     columns("timestamp", COLUMNS.map(|(name, _)| name.to_owned()))
 }
 

@@ -197,12 +197,12 @@ impl CrawlStatistics {
     }
 
     /// Counts a line.
-    pub fn add(&mut self, line: &CrawlLogLine) {
+    pub fn add_line(&mut self, line: &CrawlLogLine) {
         let status = FetchStatus::from_number(line.status);
         self.processed += 1;
         self.failures += u64::from(status.is_failure());
         self.disregarded += u64::from(status.is_disregarded());
-        self.stages.add(line);
+        self.stages.add_line(line);
         self.add_to_seeds(line);
         let host = host_of(&line.uri).unwrap_or_else(|| "-".to_owned());
         if !status.is_success() {
@@ -236,8 +236,8 @@ impl CrawlStatistics {
     ///
     /// A URI that its scope left out has a line only if it was already in a queue. "Failed" leaves out the URIs that
     /// were disregarded. A retry is a try after the first one of a URI (annotation `Nt`).
-    pub fn stages(&self) -> Vec<StageReport> {
-        self.stages.reports()
+    pub fn stage_reports(&self) -> Vec<StageReport> {
+        self.stages.stage_reports()
     }
 
     /// Returns the lines that could not be read.

@@ -17,7 +17,7 @@ impl ReportText {
     }
 
     /// Adds a line; its end is not part of `line`.
-    pub(crate) fn line(&mut self, line: fmt::Arguments<'_>) {
+    pub(crate) fn push_line(&mut self, line: fmt::Arguments<'_>) {
         // Writing to a string cannot fail.
         let _ok = writeln!(self.0, "{line}").is_ok();
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use archive_formats::crawl_log::escaped;
+use archive_formats::crawl_log::escape_blanks;
 use archive_formats::date::Stamp;
 use jiff::Timestamp;
 
@@ -30,18 +30,18 @@ pub struct ThreadReport {
 pub fn threads_report(job: &str, time: Timestamp, threads: &[ThreadReport]) -> String {
     let active = threads.iter().filter(|thread| thread.uri.is_some()).count();
     let mut text = ReportText::default();
-    text.line(format_args!("Threads report - {}", Stamp::from_time(time)));
-    text.line(format_args!(" Job being crawled: {}", escaped(job)));
-    text.line(format_args!(
+    text.push_line(format_args!("Threads report - {}", Stamp::from_time(time)));
+    text.push_line(format_args!(" Job being crawled: {}", escape_blanks(job)));
+    text.push_line(format_args!(
         " Number of threads: {} ({active} active)",
         threads.len()
     ));
-    text.line(format_args!("\n[thread] [step] [elapsed] [uri]"));
+    text.push_line(format_args!("\n[thread] [step] [elapsed] [uri]"));
     for thread in threads {
-        let step = escaped(&thread.step);
+        let step = escape_blanks(&thread.step);
         let elapsed = DurationText(thread.elapsed);
-        let uri = thread.uri.as_deref().map_or("-".to_owned(), escaped);
-        text.line(format_args!("#{:03} {step} {elapsed} {uri}", thread.number));
+        let uri = thread.uri.as_deref().map_or("-".to_owned(), escape_blanks);
+        text.push_line(format_args!("#{:03} {step} {elapsed} {uri}", thread.number));
     }
     text.into_string()
 }

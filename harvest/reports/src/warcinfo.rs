@@ -54,7 +54,7 @@ pub struct Warcinfo {
 impl Warcinfo {
     /// Writes the block: a line for each field, with CR LF at its end. Control characters and line ends in a value
     /// become one blank.
-    pub fn block(&self) -> String {
+    pub fn render_block(&self) -> String {
         let text = |value: &Option<String>| value.clone().unwrap_or_default();
         let fields = [
             ("software", self.software.clone()),
@@ -128,7 +128,7 @@ mod tests {
             ],
         };
         assert_eq!(
-            warcinfo.block(),
+            warcinfo.render_block(),
             "software: Holdfast/0.1.0 https://example.org/\r\nip: 192.0.2.7\r\nhostname: harvester-1\r\n\
              format: WARC File Format 1.1\r\n\
              conformsTo: http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/\r\n\
@@ -149,7 +149,7 @@ mod tests {
             harvest_info: vec![("a: b\r\nc".to_owned(), "v".to_owned())],
             ..Warcinfo::default()
         };
-        let block = warcinfo.block();
+        let block = warcinfo.render_block();
         let lines: Vec<&str> = block.split("\r\n").collect();
         assert_eq!(
             lines.get(3..),

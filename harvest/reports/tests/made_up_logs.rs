@@ -229,8 +229,8 @@ fn assert_reports(log: &[u8]) {
     for entry in CrawlLogReader::new(log) {
         match entry.unwrap() {
             LogEntry::Line(line) => {
-                statistics.add(&line);
-                harvest.add(&line, domain_of);
+                statistics.add_line(&line);
+                harvest.add_line(&line, domain_of);
             }
             LogEntry::Unreadable(line) => statistics.add_unreadable(line),
         }
@@ -241,7 +241,7 @@ fn assert_reports(log: &[u8]) {
         end: EndMessage::Finished,
         duration: Duration::from_secs(10),
     };
-    let reports: BTreeMap<_, _> = statistics.reports(&summary, []).into_iter().collect();
+    let reports: BTreeMap<_, _> = statistics.write_reports(&summary, []).into_iter().collect();
 
     let mut types = BTreeMap::new();
     let mut codes = BTreeMap::new();

@@ -21,7 +21,7 @@ use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind, Order};
 use archive_formats::cdx::{Capture, Format};
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
-use index_captures::{Captures, OpenOptions};
+use index_captures::{CaptureIndex, OpenOptions};
 
 type Failure = Box<dyn Error>;
 
@@ -143,7 +143,7 @@ fn capture(count: u64, number: u64, nth: u64) -> Result<Capture, Failure> {
 fn lines(count: u64, out: &mut impl Write) -> Result<(), Failure> {
     for number in 0..urls(count) {
         for nth in 0..pick(&CAPTURES, number) {
-            let line = Format::Cdxj.write(&capture(count, number, nth)?);
+            let line = Format::Cdxj.write_line(&capture(count, number, nth)?);
             writeln!(out, "{line}")?;
         }
     }
@@ -182,18 +182,18 @@ fn targets(count: u64, lookups: u64, kind: &str, out: &mut impl Write) -> Result
 }
 
 fn ingest(directory: &Path, file: &str, out: &mut impl Write) -> Result<(), Failure> {
-    let captures = Captures::open(directory, &OpenOptions::default())?.captures;
+    let captures = CaptureIndex::open(directory, &OpenOptions::default())?.captures;
     let start = Instant::now();
-    let mut import = captures.import("measured")?;
-    import.read(file, BufReader::with_capacity(1 << 20, File::open(file)?))?;
-    let report = import.complete()?;
+    let mut import = captures.begin_import("measured")?;
+    import.read_lines(file, BufReader::with_capacity(1 << 20, File::open(file)?))?;
+    let report = import.complete_import()?;
     let seconds = start.elapsed().as_secs_f64();
     if report.damaged > 0 {
         return Err(format!("{} lines are damaged", report.damaged).into());
     }
     drop(captures);
     // Opened again, the captures are in tables and no more in logs.
-    drop(Captures::open(directory, &OpenOptions::default())?);
+    drop(CaptureIndex::open(directory, &OpenOptions::default())?);
     let memory = tools_testing::peak_memory("self");
     let bytes: u64 = fs::read_dir(directory)?
         .map(|entry| entry?.metadata())
@@ -232,10 +232,10 @@ fn look_up(
     lookups: u64,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    let captures = Captures::open(directory, &OpenOptions::default())?.captures;
+    let captures = CaptureIndex::open(directory, &OpenOptions::default())?.captures;
     let ask = |query: &CaptureQuery| -> Result<u64, Failure> {
         let mut found = 0;
-        for capture in captures.query(query)? {
+        for capture in captures.query_captures(query)? {
             capture?;
             found += 1;
         }
@@ -312,7 +312,7 @@ fn search(path: &str, count: u64, lookups: u64, out: &mut impl Write) -> Result<
             let mut found = 0;
             while lines.read_line(&mut line)? > 0 {
                 if line.starts_with(&wanted) {
-                    Format::Cdxj.read(line.trim_end())?;
+                    Format::Cdxj.read_line(line.trim_end())?;
                     found += 1;
                 } else if line.as_str() > wanted.as_str() {
                     break;

@@ -11,36 +11,36 @@ use archive_formats::cdx::Capture;
 
 use crate::moment::Moment;
 use crate::place::{Place, Position};
-use crate::progress::Counts;
+use crate::progress::IndexCounts;
 use crate::shared::SharedState;
 
 /// An open index of captures. Clones share it; it is closed when the last of them is dropped.
 ///
 /// ```
 /// use archive_formats::cdx::Capture;
-/// use index_captures::{Captures, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, Memory, OpenOptions};
 ///
 /// let memory = Memory::new()?;
-/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
 ///
 /// let mut capture = Capture::new("", "20260102030405".parse()?);
 /// capture.original = Some("http://www.example.org/".to_owned());
 /// capture.offset = Some(4711);
-/// let mut writer = captures.file("1-1.warc.gz")?;
-/// writer.push(&capture)?;
+/// let mut writer = captures.begin_file("1-1.warc.gz")?;
+/// writer.push_capture(&capture)?;
 /// assert_eq!(writer.complete(None)?, 1);
 ///
-/// captures.withdraw("1-1.warc.gz")?;
+/// captures.withdraw_file("1-1.warc.gz")?;
 /// let entry = captures.file_entry("1-1.warc.gz")?.ok_or("the file is not known")?;
 /// assert_eq!((entry.captures, entry.is_withdrawn), (1, true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Captures {
+pub struct CaptureIndex {
     pub(crate) shared: Arc<SharedState>,
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Makes durable all that was changed. Changes survive the end of the process without it; a power cut may take
     /// those since the last call, the latest ones first, with the [`FollowPosition`](crate::FollowPosition) that came
     /// with them.
@@ -55,7 +55,7 @@ impl Captures {
     }
 
     /// Returns how many files and captures there are.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> IndexCounts {
         self.shared.ledger().counts
     }
 
@@ -82,7 +82,7 @@ impl Captures {
                 .map_or(Position::Line(line), Position::Offset),
         };
         match shared.tables.captures.get(&place)? {
-            Some(packed) => Ok(Some(shared.unpack(&place, &packed)?.0)),
+            Some(packed) => Ok(Some(shared.unpack_row(&place, &packed)?.0)),
             None => Ok(None),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Bound::{Excluded, Unbounded};
 
 use archive_db::DbError;
 
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::place::Place;
 
 /// The place that a check has reached.
@@ -14,14 +14,14 @@ pub struct CheckPoint {
     last: Option<Place>,
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Reads up to `limit` captures behind a point, with their checksums, and moves the point on. Returns whether it
     /// was the end; the point is then at the beginning again.
     ///
     /// # Errors
     ///
     /// [`DbError`] if a row cannot be read, or decoded.
-    pub fn check(&self, point: &mut CheckPoint, limit: u64) -> Result<bool, DbError> {
+    pub fn check_rows(&self, point: &mut CheckPoint, limit: u64) -> Result<bool, DbError> {
         let start = point.last.take().map_or(Unbounded, Excluded);
         let mut rows = self.shared.tables.captures.range((start, Unbounded))?;
         for _ in 0..limit {
@@ -30,7 +30,7 @@ impl Captures {
                 return Ok(true);
             };
             let (place, packed) = row?;
-            self.shared.unpack(&place, &packed)?;
+            self.shared.unpack_row(&place, &packed)?;
             point.last = Some(place);
         }
         Ok(false)

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use archive_db::DbError;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange};
-use archive_formats::cdx::{Field, Format, SortError, Sorter};
+use archive_formats::cdx::{CdxField, Format, SortError, Sorter};
 use thiserror::Error;
 
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::names::CaptureSource;
 use crate::query::{MatchingRows, SourceTest};
 
@@ -21,7 +21,7 @@ const MEMORY: usize = 32 << 20;
 /// use std::io;
 ///
 /// use archive_formats::cdx::{Capture, Format};
-/// use index_captures::{Captures, Export, ExportParts, ExportScope, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, CaptureExport, ExportParts, ExportScope, Memory, OpenOptions};
 ///
 /// /// One part in memory.
 /// #[derive(Default)]
@@ -41,24 +41,24 @@ const MEMORY: usize = 32 << 20;
 /// }
 ///
 /// let memory = Memory::new()?;
-/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
-/// let mut writer = captures.file("a.warc.gz")?;
-/// writer.push(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
+/// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let mut writer = captures.begin_file("a.warc.gz")?;
+/// writer.push_capture(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
 /// writer.complete(None)?;
 ///
-/// let export = Export {
+/// let export = CaptureExport {
 ///     format: Format::Cdxj,
 ///     scope: ExportScope::All,
 ///     is_unique: true,
 ///     part_size: None,
 /// };
 /// let mut whole = Whole::default();
-/// captures.export(&export, &std::env::temp_dir(), &mut whole)?;
+/// captures.begin_export(&export, &std::env::temp_dir(), &mut whole)?;
 /// assert!(whole.0.starts_with(b"dk,a)/ 20260102030405 {"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Export {
+pub struct CaptureExport {
     /// The form of the lines.
     pub format: Format,
     /// The captures that are exported.
@@ -114,7 +114,7 @@ pub struct ExportReport {
 
 /// The reason why an export stops.
 #[derive(Debug, Error)]
-pub enum ExportError {
+pub enum CaptureExportError {
     /// A set that was never imported, or was deleted.
     #[error("there is no imported set {0:?}")]
     NoSet(String),
@@ -129,7 +129,7 @@ pub enum ExportError {
     Output(io::Error),
 }
 
-impl From<SortError> for ExportError {
+impl From<SortError> for CaptureExportError {
     fn from(error: SortError) -> Self {
         match error {
             SortError::Output(error) => Self::Output(error),
@@ -138,18 +138,18 @@ impl From<SortError> for ExportError {
     }
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Writes captures. Temporary files, if they are needed, go to `temporary`, and are removed afterwards.
     ///
     /// # Errors
     ///
-    /// [`ExportError`]; the parts that were finished until then are whole, and the export is not.
-    pub fn export<P: ExportParts>(
+    /// [`CaptureExportError`]; the parts that were finished until then are whole, and the export is not.
+    pub fn begin_export<P: ExportParts>(
         &self,
-        export: &Export,
+        export: &CaptureExport,
         temporary: &Path,
         parts: &mut P,
-    ) -> Result<ExportReport, ExportError> {
+    ) -> Result<ExportReport, CaptureExportError> {
         let mut output = Output::new(parts, export)?;
         let captures = self.rows_in_scope(&export.scope)?;
         if is_in_key_order(&export.format) {
@@ -157,21 +157,21 @@ impl Captures {
         } else {
             let mut sorter = sorter(export, temporary);
             for capture in captures {
-                let line = export.format.write(&capture?);
+                let line = export.format.write_line(&capture?);
                 sorter.push(line.as_bytes())?;
             }
             sorter.finish(&mut output)?;
         }
-        output.finish().map_err(ExportError::Output)
+        output.finish().map_err(CaptureExportError::Output)
     }
 
-    fn rows_in_scope(&self, scope: &ExportScope) -> Result<MatchingRows<'_>, ExportError> {
+    fn rows_in_scope(&self, scope: &ExportScope) -> Result<MatchingRows<'_>, CaptureExportError> {
         let sources: Option<SourceTest> = match scope {
             ExportScope::All => None,
             ExportScope::Archive => Some(Box::new(|source: &CaptureSource| source.set.is_none())),
             ExportScope::Set(name) => {
                 if self.shared.tables.sets.get(name)?.is_none() {
-                    return Err(ExportError::NoSet(name.clone()));
+                    return Err(CaptureExportError::NoSet(name.clone()));
                 }
                 let name = name.clone();
                 Some(Box::new(move |source: &CaptureSource| {
@@ -180,14 +180,14 @@ impl Captures {
             }
         };
         let all = CaptureQuery::new(KeyMatch::Within(KeyRange::all()));
-        Ok(self.reading(&all, sources)?)
+        Ok(self.read_query(&all, sources)?)
     }
 }
 
-fn sorter(export: &Export, temporary: &Path) -> Sorter {
+fn sorter(export: &CaptureExport, temporary: &Path) -> Sorter {
     let sorter = Sorter::new(temporary, MEMORY);
     if export.is_unique {
-        sorter.unique()
+        sorter.dropping_duplicates()
     } else {
         sorter
     }
@@ -204,20 +204,20 @@ fn is_in_key_order(format: &Format) -> bool {
     // A blank or a tab sorts before every character of a key.
     let is_blank = delimiter.is_none_or(|delimiter| matches!(delimiter, ' ' | '\t'));
     let mut fields = legend.fields();
-    is_blank && fields.next() == Some(Field::Key) && fields.next() == Some(Field::Timestamp)
+    is_blank && fields.next() == Some(CdxField::Key) && fields.next() == Some(CdxField::Timestamp)
 }
 
 /// Writes captures that come in the order of key and time.
 fn write_groups<P: ExportParts>(
     captures: MatchingRows<'_>,
-    export: &Export,
+    export: &CaptureExport,
     temporary: &Path,
     output: &mut Output<'_, P>,
-) -> Result<(), ExportError> {
+) -> Result<(), CaptureExportError> {
     let mut group: Option<Group> = None;
     for capture in captures {
         let capture = capture?;
-        let line = export.format.write(&capture);
+        let line = export.format.write_line(&capture);
         let is_same = group
             .as_ref()
             .is_some_and(|group| group.key == capture.key && group.timestamp == capture.timestamp);
@@ -263,7 +263,7 @@ impl Group {
         }
     }
 
-    fn write<P: ExportParts>(self, output: &mut Output<'_, P>) -> Result<(), ExportError> {
+    fn write<P: ExportParts>(self, output: &mut Output<'_, P>) -> Result<(), CaptureExportError> {
         match self.others {
             Some(sorter) => {
                 sorter.finish(output)?;
@@ -271,7 +271,7 @@ impl Group {
             }
             None => output
                 .line(self.first.as_bytes())
-                .map_err(ExportError::Output),
+                .map_err(CaptureExportError::Output),
         }
     }
 }
@@ -291,8 +291,8 @@ struct Output<'a, P: ExportParts> {
 }
 
 impl<'a, P: ExportParts> Output<'a, P> {
-    fn new(parts: &'a mut P, export: &Export) -> Result<Self, ExportError> {
-        let part = parts.begin(1).map_err(ExportError::Output)?;
+    fn new(parts: &'a mut P, export: &CaptureExport) -> Result<Self, CaptureExportError> {
+        let part = parts.begin(1).map_err(CaptureExportError::Output)?;
         let mut output = Self {
             parts,
             header: export.format.header(),
@@ -306,7 +306,7 @@ impl<'a, P: ExportParts> Output<'a, P> {
                 ..ExportReport::default()
             },
         };
-        output.write_header().map_err(ExportError::Output)?;
+        output.write_header().map_err(CaptureExportError::Output)?;
         Ok(output)
     }
 

@@ -6,13 +6,13 @@
 
 use archive_db::DbError;
 
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::progress::{FileChange, FileProgress, FollowPosition};
 use crate::rows::{FileRow, FollowRow, PARKED, PENDING};
 
 /// A file of the archive, as the index knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FileEntry {
+pub struct FileInIndex {
     /// The name of the file.
     pub name: String,
     /// The progress of the file on its way into the index.
@@ -26,7 +26,7 @@ pub struct FileEntry {
     pub note: Option<String>,
 }
 
-impl FileEntry {
+impl FileInIndex {
     pub(crate) fn from_row(name: String, row: FileRow) -> Self {
         Self {
             name,
@@ -50,13 +50,13 @@ pub struct SetEntry {
 /// Changes of files that take effect together, with the place in the feed that reported them.
 ///
 /// ```
-/// use index_captures::{Captures, FileProgress, FollowPosition, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, FileProgress, FollowPosition, Memory, OpenOptions};
 ///
 /// let memory = Memory::new()?;
-/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
-/// let mut update = captures.update();
-/// update.progress("a.warc.gz", FileProgress::PENDING).withdraw("b.warc.gz");
-/// update.follow(FollowPosition { feed: "one".to_owned(), position: 2 });
+/// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let mut update = captures.update_files();
+/// update.set_progress("a.warc.gz", FileProgress::PENDING).withdraw_file("b.warc.gz");
+/// update.set_position(FollowPosition { feed: "one".to_owned(), position: 2 });
 /// update.commit()?;
 /// assert_eq!(captures.counts().pending, 1);
 /// assert_eq!(captures.follow_position()?.map(|at| at.position), Some(2));
@@ -65,39 +65,39 @@ pub struct SetEntry {
 #[derive(Debug)]
 #[must_use = "nothing is changed before `commit`"]
 pub struct FileUpdate {
-    pub(crate) captures: Captures,
+    pub(crate) captures: CaptureIndex,
     pub(crate) changes: Vec<(String, FileChange)>,
     pub(crate) follow: Option<FollowPosition>,
 }
 
 impl FileUpdate {
     /// Sets the progress of a file. A file that the index did not know is known from then on.
-    pub fn progress(&mut self, name: &str, progress: FileProgress) -> &mut Self {
+    pub fn set_progress(&mut self, name: &str, progress: FileProgress) -> &mut Self {
         self.add(name, FileChange::Progress(progress))
     }
 
     /// Stores a note with a file. A file that the index did not know is pending from then on.
-    pub fn note(&mut self, name: &str, note: Option<String>) -> &mut Self {
+    pub fn set_note(&mut self, name: &str, note: Option<String>) -> &mut Self {
         self.add(name, FileChange::Note(note))
     }
 
     /// Hides the captures of a file, also those that are added later.
-    pub fn withdraw(&mut self, name: &str) -> &mut Self {
+    pub fn withdraw_file(&mut self, name: &str) -> &mut Self {
         self.add(name, FileChange::Withdrawn(true))
     }
 
     /// Shows the captures of a withdrawn file again.
-    pub fn reinstate(&mut self, name: &str) -> &mut Self {
+    pub fn reinstate_file(&mut self, name: &str) -> &mut Self {
         self.add(name, FileChange::Withdrawn(false))
     }
 
     /// Forgets a file and its captures. Nothing is changed if the index does not know it.
-    pub fn delete(&mut self, name: &str) -> &mut Self {
+    pub fn delete_file(&mut self, name: &str) -> &mut Self {
         self.add(name, FileChange::Delete)
     }
 
     /// Stores the position up to which the archive was followed.
-    pub fn follow(&mut self, state: FollowPosition) -> &mut Self {
+    pub fn set_position(&mut self, state: FollowPosition) -> &mut Self {
         self.follow = Some(state);
         self
     }
@@ -107,7 +107,7 @@ impl FileUpdate {
         let batch = self.captures.shared.database.batch();
         self.captures
             .shared
-            .change(batch, self.changes, self.follow)
+            .change_file(batch, self.changes, self.follow)
     }
 
     fn add(&mut self, name: &str, change: FileChange) -> &mut Self {
@@ -116,9 +116,9 @@ impl FileUpdate {
     }
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Begins an update of files.
-    pub fn update(&self) -> FileUpdate {
+    pub fn update_files(&self) -> FileUpdate {
         FileUpdate {
             captures: self.clone(),
             changes: Vec::new(),
@@ -127,51 +127,55 @@ impl Captures {
     }
 
     /// Hides the captures of a file at once, without writing them again.
-    pub fn withdraw(&self, name: &str) -> Result<(), DbError> {
-        let mut update = self.update();
-        update.withdraw(name);
+    pub fn withdraw_file(&self, name: &str) -> Result<(), DbError> {
+        let mut update = self.update_files();
+        update.withdraw_file(name);
         update.commit()
     }
 
     /// Shows the captures of a withdrawn file again.
-    pub fn reinstate(&self, name: &str) -> Result<(), DbError> {
-        let mut update = self.update();
-        update.reinstate(name);
+    pub fn reinstate_file(&self, name: &str) -> Result<(), DbError> {
+        let mut update = self.update_files();
+        update.reinstate_file(name);
         update.commit()
     }
 
     /// Forgets a file and its captures.
-    pub fn delete(&self, name: &str) -> Result<(), DbError> {
-        let mut update = self.update();
-        update.delete(name);
+    pub fn delete_file(&self, name: &str) -> Result<(), DbError> {
+        let mut update = self.update_files();
+        update.delete_file(name);
         update.commit()
     }
 
     /// Returns the entry of a file, if the index knows it.
-    pub fn file_entry(&self, name: &str) -> Result<Option<FileEntry>, DbError> {
+    pub fn file_entry(&self, name: &str) -> Result<Option<FileInIndex>, DbError> {
         let name = name.to_owned();
         let row = self.shared.tables.files.get(&name)?;
-        Ok(row.map(|row| FileEntry::from_row(name, row)))
+        Ok(row.map(|row| FileInIndex::from_row(name, row)))
     }
 
     /// Returns the files in the order of their names, behind a name.
-    pub fn files(
+    pub fn list_files(
         &self,
         after: Option<&str>,
-    ) -> Result<impl Iterator<Item = Result<FileEntry, DbError>> + '_, DbError> {
+    ) -> Result<impl Iterator<Item = Result<FileInIndex, DbError>> + '_, DbError> {
         use std::ops::Bound::{Excluded, Unbounded};
         let start = after.map_or(Unbounded, |name| Excluded(name.to_owned()));
         let rows = self.shared.tables.files.range((start, Unbounded))?;
-        Ok(rows.map(|row| row.map(|(name, row)| FileEntry::from_row(name, row))))
+        Ok(rows.map(|row| row.map(|(name, row)| FileInIndex::from_row(name, row))))
     }
 
     /// Returns the names of pending files that are not withdrawn, in order.
-    pub fn pending(&self) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
+    pub fn pending_files(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
         self.names_in_queue(PENDING)
     }
 
     /// Returns the names of parked files that are not withdrawn, in order.
-    pub fn parked(&self) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
+    pub fn parked_files(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<String, DbError>> + '_, DbError> {
         self.names_in_queue(PARKED)
     }
 
@@ -184,7 +188,9 @@ impl Captures {
     }
 
     /// Returns the imported sets in the order of their names.
-    pub fn sets(&self) -> Result<impl Iterator<Item = Result<SetEntry, DbError>> + '_, DbError> {
+    pub fn list_sets(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<SetEntry, DbError>> + '_, DbError> {
         let rows = self.shared.tables.sets.range(..)?;
         Ok(rows.map(|row| {
             row.map(|(name, row)| SetEntry {

@@ -5,11 +5,11 @@ use std::io::{self, BufRead};
 use std::sync::mpsc::{self, SyncSender};
 use std::{panic, thread};
 
-use archive_db::{Batch, DbError, Ingestion};
-use archive_formats::cdx::{BadLine, Capture, ReadError, Reader};
+use archive_db::{ChangeBatch, DbError, Ingestion};
+use archive_formats::cdx::{BadLine, Capture, CdxReader, ReadLineError};
 use thiserror::Error;
 
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::keys::KeyRules;
 use crate::moment::Moment;
 use crate::packed::pack_into;
@@ -81,26 +81,26 @@ pub enum ImportError {
 
 /// The import of one set, from one input or several.
 ///
-/// Nobody sees them before [`Importer::complete`], which puts them in the place of those that the set had. Captures of
-/// an import that was dropped or cut off are never seen, and [`Captures::sweep`] takes them away.
+/// Nobody sees them before [`Importer::complete_import`], which puts them in the place of those that the set had. Captures of
+/// an import that was dropped or cut off are never seen, and [`CaptureIndex::sweep_rows`] takes them away.
 ///
 /// ```
-/// # use index_captures::{Captures, Memory, OpenOptions};
+/// # use index_captures::{CaptureIndex, Memory, OpenOptions};
 /// # let memory = Memory::new()?;
-/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
-/// let mut importer = captures.import("old")?;
-/// importer.read("old.cdxj", &b"dk,a)/ 20260102030405 {}\nnonsense\n"[..])?;
-/// assert_eq!(importer.complete()?.damaged, 1);
+/// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let mut importer = captures.begin_import("old")?;
+/// importer.read_lines("old.cdxj", &b"dk,a)/ 20260102030405 {}\nnonsense\n"[..])?;
+/// assert_eq!(importer.complete_import()?.damaged, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "the captures are seen once the import is completed"]
 pub struct Importer {
-    captures: Captures,
+    captures: CaptureIndex,
     set: String,
     import: u32,
     /// The rows that name the files of the captures: written before them.
-    batch: Batch,
+    batch: ChangeBatch,
     rows: Ingestion<Place, PackedCapture>,
     /// Captures are written when they take this many bytes.
     gathered: usize,
@@ -108,13 +108,13 @@ pub struct Importer {
     report: ImportReport,
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Begins a set of imported captures, or one that replaces the set of this name.
     ///
     /// # Errors
     ///
     /// [`ImportError`] if the name is empty, or the database fails.
-    pub fn import(&self, set: &str) -> Result<Importer, ImportError> {
+    pub fn begin_import(&self, set: &str) -> Result<Importer, ImportError> {
         if set.is_empty() {
             return Err(ImportError::NoName);
         }
@@ -154,9 +154,9 @@ impl Captures {
         let numbers = self.numbers_of(row.import)?;
         let mut batch = shared.database.batch();
         batch.delete(&shared.tables.sets, &set)?;
-        shared.show(&mut ledger, batch, |shown| {
+        shared.show_file(&mut ledger, batch, |shown| {
             for number in numbers {
-                shown.set(number, false);
+                shown.set_number(number, false);
             }
         })?;
         ledger.counts.sets = ledger.counts.sets.saturating_sub(1);
@@ -179,7 +179,7 @@ impl Importer {
     /// # Errors
     ///
     /// [`ImportError`] if the input or the database fails.
-    pub fn read(&mut self, input: &str, lines: impl BufRead) -> Result<(), ImportError> {
+    pub fn read_lines(&mut self, input: &str, lines: impl BufRead) -> Result<(), ImportError> {
         let mut damaged = Vec::new();
         let mut damaged_count = 0;
         let rules = self.captures.shared.rules;
@@ -213,7 +213,7 @@ impl Importer {
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn push(&mut self, capture: &Capture) -> Result<(), DbError> {
+    pub fn push_capture(&mut self, capture: &Capture) -> Result<(), DbError> {
         let mut rows = PreparedChunk::default();
         rows.add(self.captures.shared.rules, capture);
         self.put(&rows)
@@ -225,7 +225,7 @@ impl Importer {
         for file in &rows.files {
             numbers.push(self.number(file)?);
         }
-        let mut place = Place::before("", Moment::FIRST);
+        let mut place = Place::before_time("", Moment::FIRST);
         let mut packed = PackedCapture(Vec::new());
         for (row, key, value) in rows.iter() {
             place.key.clear();
@@ -244,7 +244,7 @@ impl Importer {
             self.report.without_url += u64::from(row.is_without_url);
         }
         if self.numbers.len() >= ROOM {
-            self.captures.shared.flush(&mut self.batch)?;
+            self.captures.shared.flush_counts(&mut self.batch)?;
             // All of them are in the table by now.
             self.numbers.clear();
         }
@@ -256,7 +256,7 @@ impl Importer {
 
     /// Writes the gathered rows, after the numbers of their files: a sweep finds the rows of an import that is cut off.
     fn flush(&mut self) -> Result<(), DbError> {
-        self.captures.shared.flush(&mut self.batch)?;
+        self.captures.shared.flush_counts(&mut self.batch)?;
         self.rows.write()
     }
 
@@ -265,7 +265,7 @@ impl Importer {
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn complete(mut self) -> Result<ImportReport, DbError> {
+    pub fn complete_import(mut self) -> Result<ImportReport, DbError> {
         self.flush()?;
         let shared = &self.captures.shared;
         let mut ledger = shared.ledger();
@@ -281,12 +281,12 @@ impl Importer {
         };
         let mut batch = shared.database.batch();
         batch.put(&shared.tables.sets, &self.set, &row)?;
-        shared.show(&mut ledger, batch, |shown| {
+        shared.show_file(&mut ledger, batch, |shown| {
             for number in removed {
-                shown.set(number, false);
+                shown.set_number(number, false);
             }
             for number in added {
-                shown.set(number, true);
+                shown.set_number(number, true);
             }
         })?;
         self.report.replaced = before.as_ref().map(|row| row.captures);
@@ -415,11 +415,11 @@ fn send(
     mut note: impl FnMut(BadLine),
 ) -> io::Result<()> {
     let mut rows = PreparedChunk::default();
-    for line in Reader::new(lines, MAX_LINE) {
+    for line in CdxReader::new(lines, MAX_LINE) {
         match line {
             Ok(capture) => rows.add(rules, &capture),
-            Err(ReadError::Line(line)) => note(line),
-            Err(ReadError::Io(source)) => return Err(source),
+            Err(ReadLineError::Line(line)) => note(line),
+            Err(ReadLineError::Io(source)) => return Err(source),
         }
         if rows.size() >= CHUNK && sender.send(std::mem::take(&mut rows)).is_err() {
             return Ok(());

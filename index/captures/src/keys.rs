@@ -99,7 +99,7 @@ mod tests {
         let form = Some(&b"application/x-www-form-urlencoded"[..]);
         for url in ["http://a.dk/f", "http://a.dk/f?x=1#y"] {
             for body in ["b=2&c=3", ""] {
-                let asked = post::append(url, "POST", form, body.as_bytes()).unwrap();
+                let asked = post::append_post_query(url, "POST", form, body.as_bytes()).unwrap();
                 let mut posted = capture("", Some(url));
                 posted.extra.push(("requestBody".into(), asked.body));
                 posted.extra.push(("method".into(), "POST".into()));

@@ -27,21 +27,21 @@
 //! ```
 //! use archive_formats::cdx::Capture;
 //! use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind, TimeSpan};
-//! use index_captures::{Captures, Memory, OpenOptions};
+//! use index_captures::{CaptureIndex, MemoryPlace, OpenOptions};
 //!
-//! let memory = Memory::new()?;
-//! let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+//! let memory = MemoryPlace::new()?;
+//! let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
 //!
 //! let mut capture = Capture::new("", "20260102030405".parse()?);
 //! capture.original = Some("http://www.example.org/Logo.png".to_owned());
 //! capture.offset = Some(4711);
-//! let mut writer = captures.file("1-1.warc.gz")?;
-//! writer.push(&capture)?;
+//! let mut writer = captures.begin_file("1-1.warc.gz")?;
+//! writer.push_capture(&capture)?;
 //! writer.complete(None)?;
 //!
 //! let mut query = CaptureQuery::new(KeyMatch::for_url(MatchKind::Host, "example.org")?);
 //! query.span = TimeSpan::parse("2026", "")?;
-//! for found in captures.query(&query)? {
+//! for found in captures.query_captures(&query)? {
 //!     let found = found?;
 //!     assert_eq!(found.key, "org,example)/logo.png");
 //!     assert_eq!(found.file.as_deref(), Some("1-1.warc.gz"));
@@ -70,14 +70,14 @@ mod sweep;
 mod visible;
 mod writer;
 
-pub use archive_db::{DbError, Memory};
-pub use captures::Captures;
+pub use archive_db::{DbError, MemoryPlace};
+pub use captures::CaptureIndex;
 pub use check::CheckPoint;
-pub use export::{Export, ExportError, ExportParts, ExportReport, ExportScope};
-pub use files::{FileEntry, FileUpdate, SetEntry};
+pub use export::{CaptureExport, CaptureExportError, ExportParts, ExportReport, ExportScope};
+pub use files::{FileInIndex, FileUpdate, SetEntry};
 pub use import::{DamagedLine, ImportError, ImportReport, Importer, MAX_LINE, MAX_NAMED};
-pub use open::{OpenError, OpenOptions, OpenedIndex};
-pub use progress::{Counts, FileProgress, FollowPosition};
+pub use open::{OpenIndexError, OpenOptions, OpenedIndex};
+pub use progress::{FileProgress, FollowPosition, IndexCounts};
 pub use query::{Matches, QueryError};
 pub use rekey::KeyChange;
 pub use sweep::SweepReport;

@@ -21,7 +21,7 @@ impl Moment {
 
     /// Returns the moment of a timestamp.
     pub(crate) fn from_stamp(stamp: Stamp) -> Self {
-        let [year, parts @ ..] = stamp.parts();
+        let [year, parts @ ..] = stamp.date_parts();
         let bits = PARTS
             .into_iter()
             .zip(parts)

@@ -31,7 +31,7 @@ impl FileNames {
     }
 
     /// Keeps the source of a number at hand.
-    pub(crate) fn insert(&self, number: u32, source: &Arc<CaptureSource>) {
+    pub(crate) fn insert_name(&self, number: u32, source: &Arc<CaptureSource>) {
         let mut known = self.known.write();
         if known.len() >= ROOM {
             known.clear();
@@ -40,7 +40,7 @@ impl FileNames {
     }
 
     /// Forgets a number that is not used any more.
-    pub(crate) fn forget(&self, number: u32) {
+    pub(crate) fn forget_name(&self, number: u32) {
         let mut known = self.known.write();
         known.remove(&number);
     }

@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_db::{Compression, Database, DbError, Memory, Options};
+use archive_db::{Database, DatabaseOptions, DbError, MemoryPlace, TableCompression};
 use archive_formats::surt::UrlKey;
 use parking_lot::{Mutex, RwLock};
 use thiserror::Error;
 
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::keys::KeyRules;
 use crate::names::FileNames;
-use crate::progress::Counts;
-use crate::rekey::{KeyChange, rekey};
+use crate::progress::IndexCounts;
+use crate::rekey::{KeyChange, rekey_rows};
 use crate::rows::{self, AboutRow, CAPTURES, Tables};
 use crate::shared::{Ledger, SharedState, View};
 use crate::visible::NumberSet;
@@ -24,12 +24,12 @@ const VERSION: u32 = 1;
 /// The options for opening an index.
 ///
 /// ```
-/// use index_captures::{Captures, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, MemoryPlace, OpenOptions};
 ///
-/// let memory = Memory::new()?;
-/// let options = OpenOptions::default().memory(16 << 20);
-/// assert!(Captures::open_in_memory(&memory, &options)?.is_new);
-/// assert!(!Captures::open_in_memory(&memory, &options)?.is_new);
+/// let memory = MemoryPlace::new()?;
+/// let options = OpenOptions::default().with_memory(16 << 20);
+/// assert!(CaptureIndex::open_in_memory(&memory, &options)?.is_new);
+/// assert!(!CaptureIndex::open_in_memory(&memory, &options)?.is_new);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -55,25 +55,25 @@ impl Default for OpenOptions {
 impl OpenOptions {
     /// Sets the memory for cached blocks and unwritten rows together, in bytes; 256 MiB by default.
     #[must_use]
-    pub const fn memory(mut self, bytes: usize) -> Self {
+    pub const fn with_memory(mut self, bytes: usize) -> Self {
         self.memory = bytes;
         self
     }
 
-    /// Sets how far the index must have come ([`Captures::sequence`]): one that has not come so far is damaged.
+    /// Sets how far the index must have come ([`CaptureIndex::sequence`]): one that has not come so far is damaged.
     #[must_use]
     pub const fn at_least(mut self, sequence: u64) -> Self {
         self.at_least = sequence;
         self
     }
 
-    fn to_database(&self) -> Options {
-        let mut options = Options::new("captures", VERSION, &rows::ALL)
+    fn to_database(&self) -> DatabaseOptions {
+        let mut options = DatabaseOptions::new("captures", VERSION, &rows::ALL)
             .syncs_later()
-            .memory(self.memory)
+            .with_memory(self.memory)
             .at_least(self.at_least);
         for table in CAPTURES {
-            options = options.compression(table, Compression::Zstd);
+            options = options.with_compression(table, TableCompression::Zstd);
         }
         options
     }
@@ -83,7 +83,7 @@ impl OpenOptions {
 #[derive(Clone, Debug)]
 pub struct OpenedIndex {
     /// The index that was opened.
-    pub captures: Captures,
+    pub captures: CaptureIndex,
     /// Whether the index was made now, because the directory had none.
     pub is_new: bool,
     /// The change of the keys, if they were made by other rules than those of this build.
@@ -92,7 +92,7 @@ pub struct OpenedIndex {
 
 /// The reason why an index was not opened.
 #[derive(Debug, Error)]
-pub enum OpenError {
+pub enum OpenIndexError {
     /// The files of the database contradict each other, or some of them are missing.
     #[error(
         "the index of captures in {} is damaged: {source}; delete that directory: what is in the archive is indexed again by \
@@ -122,7 +122,7 @@ pub enum OpenError {
     Database(#[source] Box<DbError>),
 }
 
-impl OpenError {
+impl OpenIndexError {
     fn new(path: &Path, source: DbError) -> Self {
         let path = path.to_path_buf();
         let source = Box::new(source);
@@ -141,7 +141,7 @@ impl OpenError {
     }
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Opens the index in a directory; makes it if it is absent.
     ///
     /// An index whose keys were made by other rules gets new ones from the URLs of its captures. That takes about a
@@ -149,9 +149,9 @@ impl Captures {
     ///
     /// # Errors
     ///
-    /// [`OpenError`]; a damaged index is refused, and never opened with fewer rows.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<OpenedIndex, OpenError> {
-        let failed = |error| OpenError::new(path, error);
+    /// [`OpenIndexError`]; a damaged index is refused, and never opened with fewer rows.
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<OpenedIndex, OpenIndexError> {
+        let failed = |error| OpenIndexError::new(path, error);
         let database = Database::open(path, &options.to_database()).map_err(failed)?;
         Self::with_database(database, options).map_err(failed)
     }
@@ -160,13 +160,13 @@ impl Captures {
     ///
     /// # Errors
     ///
-    /// As [`Captures::open`].
+    /// As [`CaptureIndex::open`].
     pub fn open_in_memory(
-        memory: &Memory,
+        memory: &MemoryPlace,
         options: &OpenOptions,
-    ) -> Result<OpenedIndex, OpenError> {
+    ) -> Result<OpenedIndex, OpenIndexError> {
         let path = Path::new("memory");
-        let failed = |error| OpenError::new(path, error);
+        let failed = |error| OpenIndexError::new(path, error);
         let database = memory.open(&options.to_database()).map_err(failed)?;
         Self::with_database(database, options).map_err(failed)
     }
@@ -208,7 +208,7 @@ impl Captures {
         let (about, rekeyed) = if about.key_version == rules.version {
             (about, None)
         } else {
-            let (about, rekeyed) = rekey(&database, &about, rules)?;
+            let (about, rekeyed) = rekey_rows(&database, &about, rules)?;
             (about, Some(rekeyed))
         };
         let tables = Tables::open(&database, &about)?;
@@ -234,12 +234,12 @@ impl Captures {
 /// Reads which numbers are shown, and counts.
 fn load(tables: &Tables) -> Result<(View, Ledger), DbError> {
     let mut shown = NumberSet::default();
-    let mut counts = Counts::default();
+    let mut counts = IndexCounts::default();
     for row in tables.files.scan()? {
         let (_, row) = row?;
-        counts.count(&row, true);
+        counts.count_file(&row, true);
         if let Some(number) = row.shown_number() {
-            shown.set(number, true);
+            shown.set_number(number, true);
         }
     }
     let mut last_import = tables.imports.last()?.map_or(0, |(import, _)| import);
@@ -250,7 +250,7 @@ fn load(tables: &Tables) -> Result<(View, Ledger), DbError> {
         last_import = last_import.max(row.import);
         for file in tables.import_files.prefix(&row.import)? {
             let (_, number) = file?;
-            shown.set(rows::file_number(number), true);
+            shown.set_number(rows::file_number(number), true);
         }
     }
     let ledger = Ledger {

@@ -33,7 +33,7 @@ const RECORD_FILE: u8 = 1 << 4;
 const EXTRA: u8 = 1 << 5;
 
 /// Packs a capture that stands at a place.
-pub(crate) fn pack(place: &Place, capture: &Capture) -> PackedCapture {
+pub(crate) fn pack_capture(place: &Place, capture: &Capture) -> PackedCapture {
     let mut out = Vec::with_capacity(64);
     pack_into(&mut out, place, capture);
     PackedCapture(out)
@@ -56,16 +56,16 @@ pub(crate) fn pack_into(out: &mut Vec<u8>, place: &Place, capture: &Capture) {
         out.push(more);
     }
     if let Some(url) = &capture.original {
-        url::put(out, &place.key, url);
+        url::put_url(out, &place.key, url);
     }
     if let Some(mime) = &capture.mime {
-        media::put(out, mime);
+        media::put_media(out, mime);
     }
     if let Some(status) = capture.status {
         put_number(out, status.into());
     }
     if let Some(digest) = &capture.digest {
-        digest::put(out, digest);
+        digest::put_digest(out, digest);
     }
     if let Some(length) = capture.length {
         put_number(out, length);
@@ -106,7 +106,7 @@ fn more(place: &Place, capture: &Capture) -> u8 {
 }
 
 /// Returns the capture at a place, in a file; says why it cannot be read.
-pub(crate) fn unpack(
+pub(crate) fn unpack_capture(
     place: &Place,
     packed: &PackedCapture,
     file: Option<&str>,
@@ -130,16 +130,16 @@ fn read(rest: &mut &[u8], place: &Place, capture: &mut Capture) -> Option<()> {
         take_byte(rest)?
     };
     if fields & URL != 0 {
-        capture.original = Some(url::take(rest, &place.key)?);
+        capture.original = Some(url::take_url(rest, &place.key)?);
     }
     if fields & MEDIA != 0 {
-        capture.mime = Some(media::take(rest)?);
+        capture.mime = Some(media::take_media(rest)?);
     }
     if fields & STATUS != 0 {
         capture.status = Some(u16::try_from(take_number(rest)?).ok()?);
     }
     if fields & DIGEST != 0 {
-        capture.digest = Some(digest::take(rest)?);
+        capture.digest = Some(digest::take_digest(rest)?);
     }
     if fields & LENGTH != 0 {
         capture.length = Some(take_number(rest)?);

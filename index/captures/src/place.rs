@@ -3,7 +3,7 @@
 //! The bytes are those of `FORMAT.md`: the key of the URL, a zero byte, the time, the number of the file, and the
 //! position in it.
 
-use archive_db::{InvalidKey, Key};
+use archive_db::{InvalidTableKey, Key};
 
 use crate::moment::{self, Moment};
 
@@ -37,7 +37,7 @@ const LINE: u8 = 0x10;
 
 impl Place {
     /// Returns the place before every capture of this key from this moment on.
-    pub(crate) fn before(key: &str, time: Moment) -> Self {
+    pub(crate) fn before_time(key: &str, time: Moment) -> Self {
         Self {
             key: key.to_owned(),
             time,
@@ -71,24 +71,24 @@ impl Key for Place {
         out.extend_from_slice(tail);
     }
 
-    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidKey> {
+    fn decode(bytes: &mut &[u8]) -> Result<Self, InvalidTableKey> {
         let end = bytes.iter().position(|byte| *byte == END);
-        let (key, rest) = bytes.split_at(end.ok_or(InvalidKey::Cut)?);
-        let key = str::from_utf8(key).or(Err(InvalidKey::NotUtf8))?;
+        let (key, rest) = bytes.split_at(end.ok_or(InvalidTableKey::Cut)?);
+        let key = str::from_utf8(key).or(Err(InvalidTableKey::NotUtf8))?;
         let [_, rest @ ..] = rest else {
-            return Err(InvalidKey::Cut);
+            return Err(InvalidTableKey::Cut);
         };
         let (time, rest) = rest
             .split_first_chunk::<{ moment::BYTES }>()
-            .ok_or(InvalidKey::Cut)?;
-        let (file, rest) = rest.split_first_chunk::<4>().ok_or(InvalidKey::Cut)?;
-        let (kind, rest) = rest.split_first().ok_or(InvalidKey::Cut)?;
+            .ok_or(InvalidTableKey::Cut)?;
+        let (file, rest) = rest.split_first_chunk::<4>().ok_or(InvalidTableKey::Cut)?;
+        let (kind, rest) = rest.split_first().ok_or(InvalidTableKey::Cut)?;
         let length = usize::from(kind & 0x0f);
         let kind = kind & 0xf0;
         if length > 8 || !matches!(kind, 0 | LINE) {
-            return Err(InvalidKey::Escape(kind));
+            return Err(InvalidTableKey::Escape(kind));
         }
-        let (digits, rest) = rest.split_at_checked(length).ok_or(InvalidKey::Cut)?;
+        let (digits, rest) = rest.split_at_checked(length).ok_or(InvalidTableKey::Cut)?;
         *bytes = rest;
         let number = digits
             .iter()
@@ -159,7 +159,7 @@ mod tests {
         }
         assert_eq!(
             Place::decode_last(b"\xff\0"),
-            Err(InvalidKey::NotUtf8),
+            Err(InvalidTableKey::NotUtf8),
             "a key is text"
         );
     }

@@ -56,7 +56,7 @@ pub struct FollowPosition {
 
 /// Numbers of files and captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct IndexCounts {
     /// Files that are pending, and not withdrawn.
     pub pending: u64,
     /// Files that are indexed, and not withdrawn.
@@ -75,9 +75,9 @@ pub struct Counts {
     pub set_captures: u64,
 }
 
-impl Counts {
+impl IndexCounts {
     /// Counts a file, or counts it no more.
-    pub(crate) fn count(&mut self, row: &FileRow, is_there: bool) {
+    pub(crate) fn count_file(&mut self, row: &FileRow, is_there: bool) {
         let add = |count: &mut u64, number: u64| {
             *count = if is_there {
                 count.saturating_add(number)

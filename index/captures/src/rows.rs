@@ -1,6 +1,6 @@
 //! The tables beside the captures, and what their rows hold.
 
-use archive_db::{Database, DbError, Table, Value};
+use archive_db::{Database, DbError, Table, TableValue};
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -89,7 +89,7 @@ pub(crate) fn file_number(number: u64) -> u32 {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PackedCapture(pub(crate) Vec<u8>);
 
-impl Value for PackedCapture {}
+impl TableValue for PackedCapture {}
 
 impl Serialize for PackedCapture {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -125,7 +125,7 @@ pub(crate) struct FileRow {
     pub(crate) note: Option<String>,
 }
 
-impl Value for FileRow {}
+impl TableValue for FileRow {}
 
 impl FileRow {
     /// Returns a file of which nothing is known yet.
@@ -142,7 +142,7 @@ impl FileRow {
     }
 
     /// Returns the queue that the file waits in; `None` if it waits in none.
-    pub(crate) const fn queue(&self) -> Option<u8> {
+    pub(crate) const fn queue_rank(&self) -> Option<u8> {
         match self.progress {
             _ if self.is_withdrawn => None,
             ProgressRow::Pending { .. } => Some(PENDING),
@@ -184,7 +184,7 @@ pub(crate) struct NumberRow {
     pub(crate) name: String,
 }
 
-impl Value for NumberRow {}
+impl TableValue for NumberRow {}
 
 /// An imported set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -194,7 +194,7 @@ pub(crate) struct SetRow {
     pub(crate) captures: u64,
 }
 
-impl Value for SetRow {}
+impl TableValue for SetRow {}
 
 /// The position up to which the archive was followed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -203,7 +203,7 @@ pub(crate) struct FollowRow {
     pub(crate) position: u64,
 }
 
-impl Value for FollowRow {}
+impl TableValue for FollowRow {}
 
 /// The rules that the keys were made by, and the table that has them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,7 +213,7 @@ pub(crate) struct AboutRow {
     pub(crate) is_second: bool,
 }
 
-impl Value for AboutRow {}
+impl TableValue for AboutRow {}
 
 impl AboutRow {
     /// Returns the table of captures in use.
@@ -223,7 +223,7 @@ impl AboutRow {
     }
 
     /// Returns the row that puts the other table in use, for keys of this version.
-    pub(crate) const fn other(&self, key_version: u16) -> Self {
+    pub(crate) const fn other_about(&self, key_version: u16) -> Self {
         Self {
             key_version,
             is_second: !self.is_second,

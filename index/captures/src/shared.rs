@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use archive_db::error::InvalidRow;
-use archive_db::{Batch, Database, DbError, InvalidValue};
+use archive_db::{ChangeBatch, Database, DbError, InvalidValue};
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use crate::keys::KeyRules;
 use crate::names::{CaptureSource, FileNames};
 use crate::place::Place;
-use crate::progress::{Counts, FileChange, FollowPosition};
+use crate::progress::{FileChange, FollowPosition, IndexCounts};
 use crate::rows::{BATCH, FileRow, FollowRow, ProgressRow, Tables};
 use crate::visible::NumberSet;
 
@@ -40,7 +40,7 @@ pub(crate) struct View {
 pub(crate) struct Ledger {
     pub(crate) last_number: u32,
     pub(crate) last_import: u32,
-    pub(crate) counts: Counts,
+    pub(crate) counts: IndexCounts,
     /// The numbers of files that are being written.
     pub(crate) writing: HashSet<u32>,
     /// The imports that are being written.
@@ -94,7 +94,12 @@ impl SharedState {
     }
 
     /// Returns the error of a row that cannot be read.
-    pub(crate) fn unreadable(&self, table: &str, key: String, why: impl Into<String>) -> DbError {
+    pub(crate) fn unreadable_row(
+        &self,
+        table: &str,
+        key: String,
+        why: impl Into<String>,
+    ) -> DbError {
         DbError::Unreadable {
             path: self.database.path().to_path_buf(),
             table: table.to_owned(),
@@ -108,32 +113,32 @@ impl SharedState {
     /// # Errors
     ///
     /// [`DbError`] if the database fails, or lacks the number: it is damaged.
-    pub(crate) fn source(&self, number: u32) -> Result<Arc<CaptureSource>, DbError> {
+    pub(crate) fn capture_source(&self, number: u32) -> Result<Arc<CaptureSource>, DbError> {
         if let Some(source) = self.names.get(number) {
             return Ok(source);
         }
         let row = self.tables.numbers.get(&number)?.ok_or_else(|| {
             let why = "it is absent, and captures have this number";
-            self.unreadable(self.tables.numbers.name(), number.to_string(), why)
+            self.unreadable_row(self.tables.numbers.name(), number.to_string(), why)
         })?;
         let source = Arc::new(CaptureSource {
             set: row.set.map(Arc::from),
             file: (!row.name.is_empty()).then(|| Arc::from(row.name)),
         });
-        self.names.insert(number, &source);
+        self.names.insert_name(number, &source);
         Ok(source)
     }
 
     /// Writes a batch that is full, and begins another one.
-    pub(crate) fn flush_full(&self, batch: &mut Batch) -> Result<(), DbError> {
+    pub(crate) fn flush_full(&self, batch: &mut ChangeBatch) -> Result<(), DbError> {
         if batch.size() >= BATCH {
-            self.flush(batch)?;
+            self.flush_counts(batch)?;
         }
         Ok(())
     }
 
     /// Writes a batch, and begins another one.
-    pub(crate) fn flush(&self, batch: &mut Batch) -> Result<(), DbError> {
+    pub(crate) fn flush_counts(&self, batch: &mut ChangeBatch) -> Result<(), DbError> {
         std::mem::replace(batch, self.database.batch()).write()?;
         Ok(())
     }
@@ -144,10 +149,10 @@ impl SharedState {
     }
 
     /// Writes a batch and shows other files, at once for all readers.
-    pub(crate) fn show(
+    pub(crate) fn show_file(
         &self,
         ledger: &mut Ledger,
-        batch: Batch,
+        batch: ChangeBatch,
         change: impl FnOnce(&mut NumberSet),
     ) -> Result<(), DbError> {
         let mut view = self.view.write();
@@ -165,9 +170,9 @@ impl SharedState {
     }
 
     /// Makes changes of files, together with what is in the batch.
-    pub(crate) fn change(
+    pub(crate) fn change_file(
         &self,
-        mut batch: Batch,
+        mut batch: ChangeBatch,
         changes: Vec<(String, FileChange)>,
         follow: Option<FollowPosition>,
     ) -> Result<(), DbError> {
@@ -184,23 +189,23 @@ impl SharedState {
         for (name, changed) in &files {
             self.put(&mut batch, name, changed)?;
             if let Some(row) = &changed.before {
-                counts.count(row, false);
+                counts.count_file(row, false);
             }
             if let Some(row) = &changed.after {
-                counts.count(row, true);
+                counts.count_file(row, true);
             }
         }
         if let Some(FollowPosition { feed, position }) = follow {
             let row = FollowRow { feed, position };
             batch.put(&self.tables.follow, &0, &row)?;
         }
-        self.show(&mut ledger, batch, |shown| {
+        self.show_file(&mut ledger, batch, |shown| {
             for changed in files.values() {
                 if let Some(number) = changed.before.as_ref().and_then(FileRow::shown_number) {
-                    shown.set(number, false);
+                    shown.set_number(number, false);
                 }
                 if let Some(number) = changed.after.as_ref().and_then(FileRow::shown_number) {
-                    shown.set(number, true);
+                    shown.set_number(number, true);
                 }
             }
         })?;
@@ -213,10 +218,10 @@ impl SharedState {
         let mut ledger = self.ledger();
         let tables = &self.tables;
         let mut batch = self.database.batch();
-        let mut counts = Counts {
+        let mut counts = IndexCounts {
             sets: ledger.counts.sets,
             set_captures: ledger.counts.set_captures,
-            ..Counts::default()
+            ..IndexCounts::default()
         };
         let mut numbers = Vec::new();
         let mut withdrawn = Vec::new();
@@ -230,20 +235,20 @@ impl SharedState {
                 numbers.push(number);
             }
         }
-        batch.clear(&tables.files)?;
+        batch.clear_table(&tables.files)?;
         for name in withdrawn {
             let row = FileRow {
                 is_withdrawn: true,
                 ..FileRow::new()
             };
             batch.put(&tables.files, &name, &row)?;
-            counts.count(&row, true);
+            counts.count_file(&row, true);
         }
-        batch.clear(&tables.queue)?;
+        batch.clear_table(&tables.queue)?;
         batch.delete(&tables.follow, &0)?;
-        self.show(&mut ledger, batch, |shown| {
+        self.show_file(&mut ledger, batch, |shown| {
             for number in numbers {
-                shown.set(number, false);
+                shown.set_number(number, false);
             }
         })?;
         ledger.counts = counts;
@@ -251,13 +256,18 @@ impl SharedState {
     }
 
     /// Writes the rows of a changed file.
-    fn put(&self, batch: &mut Batch, name: &String, changed: &ChangedFile) -> Result<(), DbError> {
+    fn put(
+        &self,
+        batch: &mut ChangeBatch,
+        name: &String,
+        changed: &ChangedFile,
+    ) -> Result<(), DbError> {
         let tables = &self.tables;
         match &changed.after {
             Some(row) => batch.put(&tables.files, name, row)?,
             None => batch.delete(&tables.files, name)?,
         }
-        let queue = |row: &Option<FileRow>| row.as_ref().and_then(FileRow::queue);
+        let queue = |row: &Option<FileRow>| row.as_ref().and_then(FileRow::queue_rank);
         let before = queue(&changed.before);
         let after = queue(&changed.after);
         if before != after {

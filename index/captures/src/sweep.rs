@@ -5,7 +5,7 @@
 
 use archive_db::DbError;
 
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::rows::{BATCH, file_number};
 use crate::shared::{Ledger, SharedState, Sweep};
 use crate::visible::NumberSet;
@@ -21,7 +21,7 @@ pub struct SweepReport {
     pub is_complete: bool,
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Removes rows that no query shows; reads up to `limit` captures in one call. A sweep that is
     /// not needed reads none.
     ///
@@ -30,7 +30,7 @@ impl Captures {
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn sweep(&self, limit: u64) -> Result<SweepReport, DbError> {
+    pub fn sweep_rows(&self, limit: u64) -> Result<SweepReport, DbError> {
         let shared = &self.shared;
         let mut ledger = shared.ledger();
         let mut swept = SweepReport {
@@ -80,7 +80,7 @@ impl SharedState {
         for row in self.tables.dead.range(..)? {
             let (number, ()) = row?;
             if !ledger.writing.contains(&number) {
-                sweep.dead.set(number, true);
+                sweep.dead.set_number(number, true);
                 sweep.numbers.push(number);
             }
         }
@@ -94,7 +94,7 @@ impl SharedState {
             sweep.imports.push(import);
             for file in self.tables.import_files.prefix(&import)? {
                 let (_, number) = file?;
-                sweep.dead.set(file_number(number), true);
+                sweep.dead.set_number(file_number(number), true);
             }
         }
         let is_empty = sweep.numbers.is_empty() && sweep.imports.is_empty();
@@ -116,13 +116,13 @@ impl SharedState {
             };
             let (place, _) = row?;
             swept.read += 1;
-            if sweep.dead.has(place.file) {
+            if sweep.dead.has_number(place.file) {
                 batch.delete(captures, &place)?;
                 swept.removed += 1;
             }
             last = Some(place);
             if batch.size() >= BATCH {
-                self.flush(&mut batch)?;
+                self.flush_counts(&mut batch)?;
             }
         }
         batch.write()?;
@@ -137,7 +137,7 @@ impl SharedState {
         for number in &sweep.numbers {
             batch.delete(&tables.dead, number)?;
             batch.delete(&tables.numbers, number)?;
-            self.names.forget(*number);
+            self.names.forget_name(*number);
             self.flush_full(&mut batch)?;
         }
         for import in &sweep.imports {
@@ -146,7 +146,7 @@ impl SharedState {
                 let number = file_number(number);
                 batch.delete(&tables.import_files, &key)?;
                 batch.delete(&tables.numbers, &number)?;
-                self.names.forget(number);
+                self.names.forget_name(number);
                 self.flush_full(&mut batch)?;
             }
             batch.delete(&tables.imports, import)?;

@@ -11,18 +11,20 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, KeyRange, LINE_FIELD, SET_FIELD};
 use archive_formats::surt::UrlKey;
 
-use crate::{Captures, Memory, OpenOptions};
+use crate::{CaptureIndex, MemoryPlace, OpenOptions};
 
 /// Returns an index in memory, and the place that it can be opened in again.
-pub(crate) fn empty() -> (Memory, Captures) {
-    let memory = Memory::new().unwrap();
+pub(crate) fn empty() -> (MemoryPlace, CaptureIndex) {
+    let memory = MemoryPlace::new().unwrap();
     let captures = open(&memory);
     (memory, captures)
 }
 
-pub(crate) fn open(memory: &Memory) -> Captures {
+pub(crate) fn open(memory: &MemoryPlace) -> CaptureIndex {
     let options = OpenOptions::default();
-    Captures::open_in_memory(memory, &options).unwrap().captures
+    CaptureIndex::open_in_memory(memory, &options)
+        .unwrap()
+        .captures
 }
 
 /// Returns a capture of a URL.
@@ -51,12 +53,12 @@ pub(crate) fn of_file(name: &str, count: u64) -> Vec<Capture> {
 }
 
 /// Adds a file.
-pub(crate) fn add(captures: &Captures, name: &str, all: &[Capture]) {
-    let mut writer = captures.file(name).unwrap();
+pub(crate) fn add(captures: &CaptureIndex, name: &str, all: &[Capture]) {
+    let mut writer = captures.begin_file(name).unwrap();
     for capture in all {
-        writer.push(capture).unwrap();
+        writer.push_capture(capture).unwrap();
     }
-    assert_eq!(writer.complete(None), Ok(all.len() as u64));
+    assert_eq!(writer.complete_file(None), Ok(all.len() as u64));
 }
 
 /// Asks for the captures of a URL.
@@ -71,14 +73,14 @@ pub(crate) fn of_all() -> CaptureQuery {
 
 /// Returns all captures that a query gives, in the order of the answer.
 #[track_caller]
-pub(crate) fn answer_with_sources(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
-    let matches = captures.query(query).unwrap();
+pub(crate) fn answer_with_sources(captures: &CaptureIndex, query: &CaptureQuery) -> Vec<Capture> {
+    let matches = captures.query_captures(query).unwrap();
     matches.map(|found| found.unwrap()).collect()
 }
 
 /// Returns all captures that a query gives, as they were given to the index.
 #[track_caller]
-pub(crate) fn answer(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
+pub(crate) fn answer(captures: &CaptureIndex, query: &CaptureQuery) -> Vec<Capture> {
     let mut all = answer_with_sources(captures, query);
     for capture in &mut all {
         let is_own = |name: &str| name != SET_FIELD && name != LINE_FIELD;
@@ -89,7 +91,7 @@ pub(crate) fn answer(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> 
 
 /// Returns everything that is shown.
 #[track_caller]
-pub(crate) fn everything(captures: &Captures) -> Vec<Capture> {
+pub(crate) fn everything(captures: &CaptureIndex) -> Vec<Capture> {
     answer(captures, &of_all())
 }
 

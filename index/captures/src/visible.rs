@@ -15,14 +15,14 @@ pub(crate) struct NumberSet {
 
 impl NumberSet {
     /// Returns whether a number is in the set.
-    pub(crate) fn has(&self, number: u32) -> bool {
+    pub(crate) fn has_number(&self, number: u32) -> bool {
         let (page, word, bit) = split(number);
         let page = self.pages.get(page).and_then(Option::as_deref);
         page.is_some_and(|page| page[word] & bit != 0)
     }
 
     /// Adds or removes a number.
-    pub(crate) fn set(&mut self, number: u32, is_in: bool) {
+    pub(crate) fn set_number(&mut self, number: u32, is_in: bool) {
         let (page, word, bit) = split(number);
         if self.pages.len() <= page {
             if !is_in {
@@ -52,19 +52,19 @@ mod tests {
     fn numbers_are_kept_and_clones_stay() {
         let numbers = [0, 1, 63, 64, 4095, 4096, 1_000_000, 100_000_000];
         let mut set = NumberSet::default();
-        set.set(5_000_000, false);
+        set.set_number(5_000_000, false);
         for (count, number) in numbers.into_iter().enumerate() {
             let before = set.clone();
-            set.set(number, true);
-            assert!(!before.has(number) && set.has(number));
-            assert!(numbers.iter().filter(|n| set.has(**n)).count() == count + 1);
-            assert!(!set.has(number + 1) || numbers.contains(&(number + 1)));
+            set.set_number(number, true);
+            assert!(!before.has_number(number) && set.has_number(number));
+            assert!(numbers.iter().filter(|n| set.has_number(**n)).count() == count + 1);
+            assert!(!set.has_number(number + 1) || numbers.contains(&(number + 1)));
         }
         let full = set.clone();
         for number in numbers {
-            set.set(number, false);
-            assert!(full.has(number) && !set.has(number));
+            set.set_number(number, false);
+            assert!(full.has_number(number) && !set.has_number(number));
         }
-        assert!(!set.has(u32::MAX));
+        assert!(!set.has_number(u32::MAX));
     }
 }

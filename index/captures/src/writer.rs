@@ -1,19 +1,19 @@
 //! Writes the captures of one file; queries see all of them at once.
 
-use archive_db::{Batch, DbError};
+use archive_db::{ChangeBatch, DbError};
 use archive_formats::cdx::Capture;
 
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::moment::Moment;
-use crate::packed::pack;
+use crate::packed::pack_capture;
 use crate::place::{Place, Position};
 use crate::progress::{FileChange, FollowPosition};
 use crate::rows::{BATCH, NumberRow};
 
 /// The writer of the captures of one file of the archive.
 ///
-/// Nobody sees them before [`FileWriter::complete`], which puts them in the place of those that the file had. Captures
-/// of a writer that was dropped, or whose process was killed, are never seen, and [`Captures::sweep`] takes them away.
+/// Nobody sees them before [`FileWriter::complete_file`], which puts them in the place of those that the file had. Captures
+/// of a writer that was dropped, or whose process was killed, are never seen, and [`CaptureIndex::sweep_rows`] takes them away.
 ///
 /// ```
 /// use archive_formats::cdx::Capture;
@@ -21,33 +21,33 @@ use crate::rows::{BATCH, NumberRow};
 ///
 /// let memory = Memory::new()?;
 /// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
-/// let mut writer = captures.file("a.warc.gz")?;
-/// writer.push(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
+/// let mut writer = captures.begin_file("a.warc.gz")?;
+/// writer.push_capture(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
 /// assert_eq!(captures.counts().captures, 0, "nothing is seen before the file is complete");
-/// writer.complete(None)?;
+/// writer.complete_file(None)?;
 /// assert_eq!(captures.counts().captures, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 #[must_use = "the captures are seen once the writer is completed"]
 pub struct FileWriter {
-    captures: Captures,
+    captures: CaptureIndex,
     name: String,
     number: u32,
-    batch: Batch,
+    batch: ChangeBatch,
     /// Whether a batch was written, and the number is among the dead ones.
     is_begun: bool,
     count: u64,
     note: Option<FileChange>,
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Begins the captures of a file of the archive: its first ones, or those that replace what it has.
     ///
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn file(&self, name: &str) -> Result<FileWriter, DbError> {
+    pub fn begin_file(&self, name: &str) -> Result<FileWriter, DbError> {
         let number = {
             let mut ledger = self.shared.ledger();
             let number = ledger.next_number();
@@ -79,7 +79,7 @@ impl FileWriter {
     /// # Errors
     ///
     /// [`DbError`] if the database fails; the writer is dropped then.
-    pub fn push(&mut self, capture: &Capture) -> Result<(), DbError> {
+    pub fn push_capture(&mut self, capture: &Capture) -> Result<(), DbError> {
         let shared = &self.captures.shared;
         let place = Place {
             key: shared.rules.key_of(capture),
@@ -90,7 +90,7 @@ impl FileWriter {
                 None => Position::Line(self.count),
             },
         };
-        let value = pack(&place, capture);
+        let value = pack_capture(&place, capture);
         self.batch.put(&shared.tables.captures, &place, &value)?;
         self.count += 1;
         if self.batch.size() >= BATCH {
@@ -100,7 +100,7 @@ impl FileWriter {
     }
 
     /// Stores a note with the file once the writer is completed.
-    pub fn note(&mut self, note: Option<String>) {
+    pub fn set_note(&mut self, note: Option<String>) {
         self.note = Some(FileChange::Note(note));
     }
 
@@ -108,12 +108,12 @@ impl FileWriter {
     /// to index; keeps how far the archive was followed in the same batch, if that is given. Returns the number of
     /// captures.
     ///
-    /// The change is logged, and durable with the next [`Captures::sync`].
+    /// The change is logged, and durable with the next [`CaptureIndex::sync`].
     ///
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn complete(mut self, follow: Option<FollowPosition>) -> Result<u64, DbError> {
+    pub fn complete_file(mut self, follow: Option<FollowPosition>) -> Result<u64, DbError> {
         let shared = &self.captures.shared;
         let mut batch = shared.database.batch();
         if self.count > 0 {
@@ -122,7 +122,7 @@ impl FileWriter {
         let captures = FileChange::Captures(self.number, self.count);
         let changes = [Some(captures), self.note.take()].into_iter().flatten();
         let changes = changes.map(|change| (self.name.clone(), change)).collect();
-        shared.change(batch, changes, follow)?;
+        shared.change_file(batch, changes, follow)?;
         Ok(self.count)
     }
 
@@ -132,7 +132,7 @@ impl FileWriter {
             self.batch.put(&shared.tables.dead, &self.number, &())?;
             self.is_begun = true;
         }
-        shared.flush(&mut self.batch)
+        shared.flush_counts(&mut self.batch)
     }
 }
 

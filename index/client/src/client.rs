@@ -9,7 +9,7 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::CaptureQuery;
 use archive_model::FileName;
 use archive_rpc::limits::LARGEST_MESSAGE;
-use archive_rpc::{IdleTimeout, Kind, StepReader, StepStream};
+use archive_rpc::{CallErrorKind, IdleTimeout, StepReader, StepStream};
 use bytes::Bytes;
 use proto_index::export::ExportFormat;
 use proto_index::sets::{ImportOutcome, SetName};
@@ -24,9 +24,9 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
-use crate::Answer;
-use crate::captures::{CaptureStream, Captures};
-use crate::error::IndexError;
+use crate::IndexFuture;
+use crate::captures::{CaptureSearch, CaptureStream};
+use crate::error::IndexCallError;
 
 /// The number of bytes of an import that are sent in one message.
 const CHUNK: usize = 256 << 10;
@@ -72,7 +72,10 @@ impl IndexClient {
     /// # Errors
     ///
     /// Fails when the index does not answer, or refuses this caller.
-    pub async fn status(&self, parked_after: Option<&FileName>) -> Result<IndexStatus, IndexError> {
+    pub async fn index_status(
+        &self,
+        parked_after: Option<&FileName>,
+    ) -> Result<IndexStatus, IndexCallError> {
         let mut client = self.client.clone();
         let request = wire::StatusRequest {
             parked_after: parked_after.map(ToString::to_string).unwrap_or_default(),
@@ -86,7 +89,7 @@ impl IndexClient {
     /// # Errors
     ///
     /// Fails when one of the names is not parked, and tries none of them then; or when the index does not answer.
-    pub async fn retry(&self, names: &[FileName]) -> Result<u64, IndexError> {
+    pub async fn retry_files(&self, names: &[FileName]) -> Result<u64, IndexCallError> {
         let mut client = self.client.clone();
         let names = names.iter().map(ToString::to_string).collect();
         let answer = self
@@ -101,7 +104,7 @@ impl IndexClient {
     /// # Errors
     ///
     /// Fails when the index does not answer, or refuses this caller.
-    pub async fn rebuild(&self) -> Result<u64, IndexError> {
+    pub async fn rebuild_index(&self) -> Result<u64, IndexCallError> {
         let mut client = self.client.clone();
         let call = client.rebuild(wire::RebuildRequest {});
         let answer = within(self.limits.stall, call).await?;
@@ -113,11 +116,11 @@ impl IndexClient {
     /// # Errors
     ///
     /// Fails when an input cannot be read, or the index does not take it. The set is then as it was before.
-    pub async fn import<D>(
+    pub async fn import_lines<D>(
         &self,
         set: &SetName,
         inputs: impl Stream<Item = (String, D)> + Send,
-    ) -> Result<ImportOutcome, IndexError>
+    ) -> Result<ImportOutcome, IndexCallError>
     where
         D: Stream<Item = io::Result<Bytes>> + Send,
     {
@@ -128,7 +131,7 @@ impl IndexClient {
         tokio::select! {
             answer = call => match answer {
                 Ok(answer) => Ok(ImportOutcome::try_from(answer.into_inner())?),
-                Err(status) => Err(IndexError::from_status(&status)),
+                Err(status) => Err(IndexCallError::from_status(&status)),
             },
             failed = send_all(sender, set, inputs, self.limits.stall) => match failed {
                 Err(error) => Err(error),
@@ -142,14 +145,14 @@ impl IndexClient {
     /// # Errors
     ///
     /// Fails when there is no such set, or the index does not answer.
-    pub async fn export(
+    pub async fn export_lines(
         &self,
         format: &ExportFormat,
         set: Option<&SetName>,
-    ) -> Result<ExportStream, IndexError> {
+    ) -> Result<ExportStream, IndexCallError> {
         let mut client = self.client.clone();
         let request = wire::ExportRequest {
-            format: Some(format.write()),
+            format: Some(format.write_format()),
             set: set.map(ToString::to_string).unwrap_or_default(),
         };
         let stream = self.answer(client.export(request)).await?;
@@ -163,24 +166,24 @@ impl IndexClient {
     async fn answer<T>(
         &self,
         call: impl Future<Output = Result<Response<T>, Status>>,
-    ) -> Result<T, IndexError> {
+    ) -> Result<T, IndexCallError> {
         within(self.limits.answer, call).await
     }
 
-    async fn begin_query(&self, query: &CaptureQuery) -> Result<CaptureStream, IndexError> {
+    async fn begin_query(&self, query: &CaptureQuery) -> Result<CaptureStream, IndexCallError> {
         query
-            .validate()
-            .map_err(|error| IndexError::new(Kind::Invalid, error.to_string()))?;
+            .validate_query()
+            .map_err(|error| IndexCallError::new(CallErrorKind::Invalid, error.to_string()))?;
         let mut client = self.client.clone();
-        let stream = self.answer(client.query(query::write(query))).await?;
+        let stream = self.answer(client.query(query::write_query(query))).await?;
         let stream = IdleTimeout::new(stream, self.limits.answer);
         let reader = CaptureReader::default();
         Ok(CaptureStream::new(StepStream::new(stream, reader)))
     }
 }
 
-impl Captures for IndexClient {
-    fn query<'a>(&'a self, query: &'a CaptureQuery) -> Answer<'a, CaptureStream> {
+impl CaptureSearch for IndexClient {
+    fn query<'a>(&'a self, query: &'a CaptureQuery) -> IndexFuture<'a, CaptureStream> {
         Box::pin(self.begin_query(query))
     }
 }
@@ -191,12 +194,12 @@ impl ExportStream {
     /// # Errors
     ///
     /// Fails when the index cannot continue, or the answer was cut.
-    pub async fn next(&mut self) -> Result<Option<Bytes>, IndexError> {
+    pub async fn next(&mut self) -> Result<Option<Bytes>, IndexCallError> {
         self.0.next().await.transpose()
     }
 
     /// Returns how many lines came, once all of them did.
-    pub const fn lines(&self) -> Option<u64> {
+    pub const fn line_count(&self) -> Option<u64> {
         self.0.reader().lines
     }
 }
@@ -210,15 +213,15 @@ struct ExportReader {
 impl StepReader for ExportReader {
     type Message = wire::ExportResponse;
     type Item = Bytes;
-    type Error = IndexError;
+    type Error = IndexCallError;
 
     fn read(
         &mut self,
         message: wire::ExportResponse,
         out: &mut VecDeque<Bytes>,
-    ) -> Result<(), IndexError> {
+    ) -> Result<(), IndexCallError> {
         if self.lines.is_some() {
-            return Err(IndexError::endless());
+            return Err(IndexCallError::endless_answer());
         }
         self.lines = message.end.map(|end| end.lines);
         if !message.data.is_empty() {
@@ -227,10 +230,10 @@ impl StepReader for ExportReader {
         Ok(())
     }
 
-    fn end(&mut self, _out: &mut VecDeque<Bytes>) -> Result<(), IndexError> {
+    fn end(&mut self, _out: &mut VecDeque<Bytes>) -> Result<(), IndexCallError> {
         match self.lines {
             Some(_) => Ok(()),
-            None => Err(IndexError::cut()),
+            None => Err(IndexCallError::cut_answer()),
         }
     }
 }
@@ -245,32 +248,32 @@ struct CaptureReader {
 impl StepReader for CaptureReader {
     type Message = wire::QueryResponse;
     type Item = Capture;
-    type Error = IndexError;
+    type Error = IndexCallError;
 
     fn read(
         &mut self,
         message: wire::QueryResponse,
         out: &mut VecDeque<Capture>,
-    ) -> Result<(), IndexError> {
+    ) -> Result<(), IndexCallError> {
         if self.has_ended {
-            return Err(IndexError::endless());
+            return Err(IndexCallError::endless_answer());
         }
         for capture in message.captures {
-            out.push_back(capture::read(capture)?);
+            out.push_back(capture::read_capture(capture)?);
             self.count = self.count.saturating_add(1);
         }
         self.has_ended = message.end.is_some();
         match message.end {
-            Some(end) if end.count != self.count => Err(IndexError::cut()),
+            Some(end) if end.count != self.count => Err(IndexCallError::cut_answer()),
             _ => Ok(()),
         }
     }
 
-    fn end(&mut self, _out: &mut VecDeque<Capture>) -> Result<(), IndexError> {
+    fn end(&mut self, _out: &mut VecDeque<Capture>) -> Result<(), IndexCallError> {
         if self.has_ended {
             return Ok(());
         }
-        Err(IndexError::cut())
+        Err(IndexCallError::cut_answer())
     }
 }
 
@@ -280,7 +283,7 @@ async fn send_all<D>(
     set: String,
     inputs: impl Stream<Item = (String, D)> + Send,
     stall: Duration,
-) -> Result<Infallible, IndexError>
+) -> Result<Infallible, IndexCallError>
 where
     D: Stream<Item = io::Result<Bytes>> + Send,
 {
@@ -293,7 +296,7 @@ where
         while taken && let Some(piece) = data.next().await {
             let mut piece = piece.map_err(|error| {
                 let said = format!("cannot read {name}: {error}; nothing was imported");
-                IndexError::new(Kind::Mismatch, said)
+                IndexCallError::new(CallErrorKind::Mismatch, said)
             })?;
             while taken && !piece.is_empty() {
                 let chunk = piece.split_to(CHUNK.min(piece.len()));
@@ -307,7 +310,7 @@ where
     drop(sender);
     // After the last byte the index has this long to say what became of all.
     tokio::time::sleep(stall).await;
-    Err(IndexError::silent(stall))
+    Err(IndexCallError::silent_index(stall))
 }
 
 /// Sends one step of an import. Returns `false` if the call has ended: its answer then says why.
@@ -315,11 +318,11 @@ async fn send(
     sender: &mpsc::Sender<wire::ImportRequest>,
     step: Step,
     stall: Duration,
-) -> Result<bool, IndexError> {
+) -> Result<bool, IndexCallError> {
     let message = wire::ImportRequest { step: Some(step) };
     match timeout(stall, sender.send(message)).await {
         Ok(sent) => Ok(sent.is_ok()),
-        Err(_elapsed) => Err(IndexError::silent(stall)),
+        Err(_elapsed) => Err(IndexCallError::silent_index(stall)),
     }
 }
 
@@ -327,11 +330,11 @@ async fn send(
 async fn within<T>(
     limit: Duration,
     call: impl Future<Output = Result<Response<T>, Status>>,
-) -> Result<T, IndexError> {
+) -> Result<T, IndexCallError> {
     match timeout(limit, call).await {
         Ok(Ok(response)) => Ok(response.into_inner()),
-        Ok(Err(status)) => Err(IndexError::from_status(&status)),
-        Err(_elapsed) => Err(IndexError::silent(limit)),
+        Ok(Err(status)) => Err(IndexCallError::from_status(&status)),
+        Err(_elapsed) => Err(IndexCallError::silent_index(limit)),
     }
 }
 
@@ -343,7 +346,7 @@ mod tests {
         let time = || "20260102030405".parse().unwrap();
         let captures = urls
             .iter()
-            .map(|url| capture::write(Capture::new(*url, time())));
+            .map(|url| capture::write_capture(Capture::new(*url, time())));
         wire::QueryResponse {
             captures: captures.collect(),
             end: end.map(|count| wire::query_response::End { count }),
@@ -353,28 +356,29 @@ mod tests {
     /// Fails if an answer that was cut, lies about its length or breaks off passes for a whole one.
     #[tokio::test]
     async fn answers_are_whole_or_errors() {
-        let check =
-            async |messages: Vec<Result<_, Status>>, expected: &[&str], error: Option<Kind>| {
-                let stream = tokio_stream::iter(messages);
-                let stream = StepStream::new(stream, CaptureReader::default());
-                let mut captures = CaptureStream::new(stream);
-                let mut keys = Vec::new();
-                let ended = loop {
-                    match captures.next().await {
-                        Ok(Some(capture)) => keys.push(capture.key),
-                        Ok(None) => break None,
-                        Err(error) => break Some(error.kind),
-                    }
-                };
-                assert_eq!(
-                    (keys.as_slice(), ended),
-                    (
-                        &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
-                        error
-                    )
-                );
-                assert_eq!(captures.next().await, Ok(None), "nothing follows the end");
+        let check = async |messages: Vec<Result<_, Status>>,
+                           expected: &[&str],
+                           error: Option<CallErrorKind>| {
+            let stream = tokio_stream::iter(messages);
+            let stream = StepStream::new(stream, CaptureReader::default());
+            let mut captures = CaptureStream::new(stream);
+            let mut keys = Vec::new();
+            let ended = loop {
+                match captures.next().await {
+                    Ok(Some(capture)) => keys.push(capture.key),
+                    Ok(None) => break None,
+                    Err(error) => break Some(error.kind),
+                }
             };
+            assert_eq!(
+                (keys.as_slice(), ended),
+                (
+                    &expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
+                    error
+                )
+            );
+            assert_eq!(captures.next().await, Ok(None), "nothing follows the end");
+        };
         check(vec![Ok(message(&[], Some(0)))], &[], None).await;
         check(
             vec![Ok(message(&["a", "b"], None)), Ok(message(&["c"], Some(3)))],
@@ -385,25 +389,30 @@ mod tests {
         check(
             vec![Ok(message(&["a"], None))],
             &["a"],
-            Some(Kind::Unavailable),
+            Some(CallErrorKind::Unavailable),
         )
         .await;
         check(
             vec![Ok(message(&["a"], Some(2)))],
             &[],
-            Some(Kind::Unavailable),
+            Some(CallErrorKind::Unavailable),
         )
         .await;
-        let broken = Err(Kind::Storage.status("the disk"));
+        let broken = Err(CallErrorKind::Storage.to_status("the disk"));
         check(
             vec![Ok(message(&["a"], None)), broken],
             &["a"],
-            Some(Kind::Storage),
+            Some(CallErrorKind::Storage),
         )
         .await;
-        check(vec![Ok(message(&[""], Some(1)))], &[], Some(Kind::Damaged)).await;
+        check(
+            vec![Ok(message(&[""], Some(1)))],
+            &[],
+            Some(CallErrorKind::Damaged),
+        )
+        .await;
         let more = vec![Ok(message(&["a"], Some(1))), Ok(message(&["b"], None))];
-        check(more, &["a"], Some(Kind::Damaged)).await;
+        check(more, &["a"], Some(CallErrorKind::Damaged)).await;
     }
 
     /// Fails if an export that was cut, or that continues after its end, passes for a whole one.
@@ -417,7 +426,7 @@ mod tests {
         };
         let check = async |messages: Vec<Result<_, Status>>,
                            expected: &str,
-                           end: Result<Option<u64>, Kind>| {
+                           end: Result<Option<u64>, CallErrorKind>| {
             let stream = tokio_stream::iter(messages);
             let mut stream = StepStream::new(stream, ExportReader::default());
             let mut text = Vec::new();
@@ -440,8 +449,8 @@ mod tests {
         check(all, "a\nb\n", Ok(Some(2))).await;
         check(vec![message("a\n", Some(1))], "a\n", Ok(Some(1))).await;
         let cut = vec![message("a\n", None)];
-        check(cut, "a\n", Err(Kind::Unavailable)).await;
+        check(cut, "a\n", Err(CallErrorKind::Unavailable)).await;
         let more = vec![message("", Some(0)), message("a\n", None)];
-        check(more, "", Err(Kind::Damaged)).await;
+        check(more, "", Err(CallErrorKind::Damaged)).await;
     }
 }

@@ -4,7 +4,7 @@
 //! ```
 //! use archive_formats::cdx::Capture;
 //! use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MatchKind};
-//! use index_client::{Captures, FakeIndex};
+//! use index_client::{CaptureSearch, FakeIndex};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -20,11 +20,11 @@
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, Cursor, Order};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 
-use crate::Answer;
-use crate::captures::{CaptureStream, Captures};
-use crate::error::IndexError;
+use crate::IndexFuture;
+use crate::captures::{CaptureSearch, CaptureStream};
+use crate::error::IndexCallError;
 
 /// An index of these captures.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct FakeIndex {
 impl FakeIndex {
     /// Makes an index. Captures of one key and second stay in the order that they have here.
     pub fn new(mut captures: Vec<Capture>) -> Self {
-        captures.sort_by(|one, other| Order::Ascending.compare(one, other));
+        captures.sort_by(|one, other| Order::Ascending.compare_captures(one, other));
         Self { captures }
     }
 
@@ -44,31 +44,31 @@ impl FakeIndex {
     /// # Errors
     ///
     /// Fails when the query breaks a rule.
-    pub fn answer_to(&self, query: &CaptureQuery) -> Result<Vec<Capture>, IndexError> {
+    pub fn answer_to(&self, query: &CaptureQuery) -> Result<Vec<Capture>, IndexCallError> {
         let invalid = |error: archive_formats::cdx::query::InvalidQuery| {
-            IndexError::new(Kind::Invalid, error.to_string())
+            IndexCallError::new(CallErrorKind::Invalid, error.to_string())
         };
-        query.validate().map_err(invalid)?;
+        query.validate_query().map_err(invalid)?;
         let mut found: Vec<&Capture> = match query.order {
             Order::Descending => self.captures.iter().rev().collect(),
             Order::Ascending | Order::Closest(_) => self.captures.iter().collect(),
         };
-        found.sort_by(|one, other| query.order.compare(one, other));
+        found.sort_by(|one, other| query.order.compare_captures(one, other));
         if let Some(cursor) = &query.cursor {
             let place = found
                 .iter()
                 .position(|capture| Cursor::from_capture(capture) == *cursor);
             found.drain(..place.map_or(0, |at| at + 1));
         }
-        found.retain(|capture| query.accepts(capture));
-        let found = found.into_iter().cloned().map(Ok::<_, IndexError>);
-        let thinned = query.thin(found);
+        found.retain(|capture| query.accepts_capture(capture));
+        let found = found.into_iter().cloned().map(Ok::<_, IndexCallError>);
+        let thinned = query.thin_captures(found);
         thinned.map(|run| run.map(|run| run.capture)).collect()
     }
 }
 
-impl Captures for FakeIndex {
-    fn query<'a>(&'a self, query: &'a CaptureQuery) -> Answer<'a, CaptureStream> {
+impl CaptureSearch for FakeIndex {
+    fn query<'a>(&'a self, query: &'a CaptureQuery) -> IndexFuture<'a, CaptureStream> {
         let answer = self.answer_to(query);
         Box::pin(async move {
             let captures = answer?.into_iter().map(Ok);

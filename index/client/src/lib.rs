@@ -1,6 +1,6 @@
 //! The index of captures as its users see it.
 //!
-//! Owns this end of `holdfast.index.v1`: programs that look captures up hold a [`Captures`], and [`IndexClient`] is one
+//! Owns this end of `holdfast.index.v1`: programs that look captures up hold a [`CaptureSearch`], and [`IndexClient`] is one
 //! over gRPC, with the verbs of operators beside it.
 //!
 //! The rooms, in reading order: [`captures`] is the trait, [`client`] speaks gRPC, [`error`] says what to do about a
@@ -8,10 +8,10 @@
 //!
 //! ```
 //! use archive_formats::cdx::query::CaptureQuery;
-//! use index_client::{Captures, IndexError};
+//! use index_client::{CaptureSearch, IndexCallError};
 //!
 //! /// Counts captures, of an index far away or of one in a test.
-//! async fn count(index: &dyn Captures, query: &CaptureQuery) -> Result<u64, IndexError> {
+//! async fn count(index: &dyn CaptureSearch, query: &CaptureQuery) -> Result<u64, IndexCallError> {
 //!     let mut captures = index.query(query).await?;
 //!     let mut count = 0;
 //!     while captures.next().await?.is_some() {
@@ -37,9 +37,9 @@ pub mod error;
 #[cfg(feature = "fake")]
 pub mod fake;
 
-pub use captures::{CaptureStream, Captures};
+pub use captures::{CaptureSearch, CaptureStream};
 pub use client::{ExportStream, IndexClient, IndexLimits};
-pub use error::IndexError;
+pub use error::IndexCallError;
 #[cfg(feature = "fake")]
 pub use fake::FakeIndex;
 pub use proto_index::export::{ExportFormat, InvalidExportFormat};
@@ -49,4 +49,4 @@ pub use proto_index::status::{Comparison, FollowState, IndexStatus, ParkedFile, 
 use std::pin::Pin;
 
 /// The answer of an index, once it comes. Dropping it gives the call up.
-pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, IndexError>> + Send + 'a>>;
+pub type IndexFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, IndexCallError>> + Send + 'a>>;

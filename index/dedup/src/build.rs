@@ -22,7 +22,7 @@ use crate::report::BuildReport;
 
 /// The reason why no index was built.
 #[derive(Debug, Error)]
-pub enum BuildError {
+pub enum DedupBuildError {
     /// The temporary files cannot be written or read.
     #[error("cannot use temporary files in {}: {source}", directory.display())]
     Temporary {
@@ -58,36 +58,36 @@ pub struct Workspace<'a> {
 ///
 /// # Errors
 ///
-/// [`BuildError`] if temporary files or `sink` cannot be written: what the sink has then is not an index.
-pub fn build<R: Read>(
+/// [`DedupBuildError`] if temporary files or `sink` cannot be written: what the sink has then is not an index.
+pub fn build_index<R: Read>(
     inputs: impl IntoIterator<Item = (String, R)>,
     workspace: Workspace<'_>,
     sink: &mut impl Write,
-) -> Result<BuildReport, BuildError> {
+) -> Result<BuildReport, DedupBuildError> {
     let mut report = BuildReport::default();
     let mut collector = metadata::Collector::new(workspace.sorter());
     for (name, source) in inputs {
-        collector.read(&name, source, &mut report)?;
+        collector.read_metadata(&name, source, &mut report)?;
     }
     let (facts, trusted, jobs) = collector.finish();
-    let graph = join::join(workspace.sorted(facts)?, &trusted, workspace, &mut report)?;
-    let captures = chains::follow(graph, workspace, &mut report)?;
+    let graph = join::join_lines(workspace.sorted(facts)?, &trusted, workspace, &mut report)?;
+    let captures = chains::follow_chains(graph, workspace, &mut report)?;
     let content = sections::IndexContent {
         captures: workspace.sorted(captures)?,
         jobs,
     };
-    sections::write(content, workspace, sink, &mut report)?;
+    sections::write_sections(content, workspace, sink, &mut report)?;
     Ok(report)
 }
 
 impl<'a> Workspace<'a> {
     /// Returns a sorter that leaves out repeated lines. At most four are in use at once.
     fn sorter(self) -> Sorter {
-        Sorter::new(self.directory, self.memory / 4).unique()
+        Sorter::new(self.directory, self.memory / 4).dropping_duplicates()
     }
 
     /// Sorts lines into a temporary file.
-    fn sorted(self, sorter: Sorter) -> Result<SortedLines<'a>, BuildError> {
+    fn sorted(self, sorter: Sorter) -> Result<SortedLines<'a>, DedupBuildError> {
         let file = tempfile::tempfile_in(self.directory);
         let mut file = file.map_err(|source| self.io_error(source))?;
         let mut buffered = io::BufWriter::new(&mut file);
@@ -103,8 +103,8 @@ impl<'a> Workspace<'a> {
         })
     }
 
-    fn io_error(self, source: io::Error) -> BuildError {
-        BuildError::Temporary {
+    fn io_error(self, source: io::Error) -> DedupBuildError {
+        DedupBuildError::Temporary {
             directory: self.directory.to_owned(),
             source,
         }
@@ -121,7 +121,9 @@ struct SortedLines<'a> {
 
 impl SortedLines<'_> {
     /// Returns the lines from the first one.
-    fn lines(&mut self) -> Result<impl Iterator<Item = Result<String, BuildError>>, BuildError> {
+    fn lines(
+        &mut self,
+    ) -> Result<impl Iterator<Item = Result<String, DedupBuildError>>, DedupBuildError> {
         let workspace = self.workspace;
         self.file
             .rewind()

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use archive_formats::cdx::{Capture, Format};
 use archive_formats::date::Stamp;
-use archive_formats::digest::Value;
+use archive_formats::digest::DigestValue;
 use thiserror::Error;
 
 use crate::layout::{self, FOOTER_LENGTH, Footer, HEADER, MAGIC, SEAL_LENGTH};
@@ -67,7 +67,7 @@ pub struct EarlierCapture {
     /// The time of the record, with 14 or 17 digits.
     pub time: Stamp,
     /// The digest of the payload.
-    pub digest: Value,
+    pub digest: DigestValue,
     /// The media type without parameters.
     pub mime: Option<String>,
     /// The status of the response.
@@ -137,7 +137,7 @@ impl DedupIndex {
     /// # Errors
     ///
     /// [`DedupError::Damaged`] if a byte was changed, [`DedupError::Io`] if the file cannot be read.
-    pub fn verify(&self) -> Result<(), DedupError> {
+    pub fn verify_file(&self) -> Result<(), DedupError> {
         let failed = |source| DedupError::Io {
             path: self.path.clone(),
             source,
@@ -161,7 +161,7 @@ impl DedupIndex {
     }
 
     /// Returns the number of captures: of lines in the section by URL.
-    pub fn captures(&self) -> u64 {
+    pub fn count_captures(&self) -> u64 {
         self.footer.urls
     }
 
@@ -170,7 +170,7 @@ impl DedupIndex {
     /// # Errors
     ///
     /// [`DedupError::Damaged`] and [`DedupError::Io`].
-    pub fn jobs(&self) -> Result<Vec<u64>, DedupError> {
+    pub fn list_jobs(&self) -> Result<Vec<u64>, DedupError> {
         let section = &self.footer.jobs;
         let length = usize::try_from(section.end - section.start).unwrap_or(usize::MAX);
         let mut bytes = vec![0; length];
@@ -194,7 +194,7 @@ impl DedupIndex {
     ///
     /// [`DedupError::Damaged`] and [`DedupError::Io`].
     pub fn latest_by_url(&self, url: &str) -> Result<Option<EarlierCapture>, DedupError> {
-        let key = layout::key(url);
+        let key = layout::escape_key(url);
         // `!` is the byte after the blank that ends a key.
         let behind = format!("{key}!");
         let line = self
@@ -213,9 +213,9 @@ impl DedupIndex {
     pub fn by_url_and_digest(
         &self,
         url: &str,
-        digest: &Value,
+        digest: &DigestValue,
     ) -> Result<Option<EarlierCapture>, DedupError> {
-        let key = layout::key(url);
+        let key = layout::escape_key(url);
         let prefix = layout::digest_prefix(&digest.to_string(), &key);
         self.first_of_digest(&prefix, |line| has_key(line, &key))
     }
@@ -225,7 +225,7 @@ impl DedupIndex {
     /// # Errors
     ///
     /// [`DedupError::Damaged`] and [`DedupError::Io`].
-    pub fn by_digest(&self, digest: &Value) -> Result<Option<EarlierCapture>, DedupError> {
+    pub fn by_digest(&self, digest: &DigestValue) -> Result<Option<EarlierCapture>, DedupError> {
         self.first_of_digest(&format!("{digest} "), |_| true)
     }
 
@@ -276,7 +276,7 @@ impl DedupIndex {
     /// Reads a line of the section by URL.
     fn capture(&self, line: &IndexLine) -> Result<EarlierCapture, DedupError> {
         let text = str::from_utf8(&line.text).ok();
-        let capture = text.and_then(|text| Format::Cdxj.read(text).ok());
+        let capture = text.and_then(|text| Format::Cdxj.read_line(text).ok());
         let earlier = capture.and_then(EarlierCapture::from_capture);
         earlier.ok_or_else(|| self.damaged_line(line, "it holds no capture"))
     }
@@ -308,7 +308,7 @@ impl EarlierCapture {
     fn from_capture(capture: Capture) -> Option<Self> {
         let extra = |name| capture.extra(name).map(str::to_owned);
         Some(Self {
-            digest: layout::digest(capture.digest.as_deref()?)?,
+            digest: layout::parse_digest(capture.digest.as_deref()?)?,
             record_id: extra("record-id"),
             etag: extra("etag"),
             last_modified: extra("last-modified"),

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use archive_formats::digest::{Algorithm, Digest, Value};
+use archive_formats::digest::{Algorithm, Digest, DigestValue};
 use blake3::Hash;
 
 /// The first line.
@@ -74,7 +74,7 @@ impl Footer {
     }
 
     /// Returns the lines of the footer but for the last one, which the seal covers.
-    pub(crate) fn sealed(&self) -> String {
+    pub(crate) fn sealed_line(&self) -> String {
         let length = self.jobs.end.saturating_add(FOOTER_LENGTH as u64);
         format!(
             "!by-url {:020} {:020}\n!by-digest {:020} {:020}\n!of-jobs {:020} {:020}\n!end {length:020}\n",
@@ -90,12 +90,12 @@ impl Footer {
 
 impl fmt::Display for Footer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{}!blake3 {}", self.sealed(), self.seal)
+        writeln!(f, "{}!blake3 {}", self.sealed_line(), self.seal)
     }
 }
 
 /// Returns the text with everything escaped that would end a key: ASCII control characters, blanks and DEL.
-pub(crate) fn key(text: &str) -> String {
+pub(crate) fn escape_key(text: &str) -> String {
     let ends_key = |letter: char| letter == ' ' || letter.is_ascii_control();
     let mut key = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -118,11 +118,11 @@ pub(crate) fn digest_prefix(digest: &str, key: &str) -> String {
 
 /// Reads the digest of a payload: labelled, or SHA-1 as old logs and indexes have it. `None` for one that cannot be
 /// compared.
-pub(crate) fn digest(text: &str) -> Option<Value> {
+pub(crate) fn parse_digest(text: &str) -> Option<DigestValue> {
     let digest = if text.contains(':') {
         text.parse()
     } else {
-        Digest::unlabelled(text, Algorithm::Sha1)
+        Digest::parse_unlabelled(text, Algorithm::Sha1)
     };
     digest.ok()?.value().cloned()
 }

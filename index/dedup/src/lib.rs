@@ -9,7 +9,7 @@
 //! the file in four steps, and `report` names what it had to leave out.
 //!
 //! Memory is bounded at any number of captures. A file that is cut, changed, foreign or of a newer version is refused:
-//! [`DedupIndex::open`] sees all but changed bytes, and [`DedupIndex::verify`] sees these.
+//! [`DedupIndex::open`] sees all but changed bytes, and [`DedupIndex::verify_file`] sees these.
 //!
 //! ```
 //! use std::io::Write as _;
@@ -21,7 +21,7 @@
 //! let uri = "metadata://example.org/crawl/index/captures?harvestid=1&jobid=1";
 //! let record = Builder::new(Kind::Resource, "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f", "2026-01-02T04:00:00Z").target_uri(uri);
 //! let length = u64::try_from(captures.len())?;
-//! let mut metadata = Writer::plain(Vec::new());
+//! let mut metadata = Writer::plain_writer(Vec::new());
 //! metadata.write(&record.head(length)?, length, &mut &captures[..])?;
 //!
 //! let directory = tempfile::tempdir()?;
@@ -33,7 +33,7 @@
 //! assert_eq!((report.captures, report.problem_count), (1, 0));
 //!
 //! let index = DedupIndex::open(file.path())?;
-//! index.verify()?;
+//! index.verify_file()?;
 //! let earlier = index.latest_by_url("http://a.dk/")?.ok_or("not found")?;
 //! assert_eq!((earlier.offset, earlier.etag.as_deref()), (4711, Some("\"7\"")));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -48,7 +48,7 @@ mod layout;
 mod report;
 mod search;
 
-pub use build::{BuildError, Workspace, build};
+pub use build::{DedupBuildError, Workspace, build_index};
 pub use index::{DedupError, DedupIndex, EarlierCapture};
 pub use layout::MAX_LINE;
 pub use report::{BuildProblem, BuildReport};

@@ -12,7 +12,7 @@ const SHOWN: usize = 300;
 
 /// Returns a text from a metadata file as it is shown to people: in one line, without what steers a terminal, and not
 /// endless.
-pub(crate) fn printable(text: &str) -> String {
+pub(crate) fn printable_text(text: &str) -> String {
     let mut shown = String::new();
     for letter in text.chars().take(SHOWN) {
         if letter.is_control() {
@@ -47,7 +47,7 @@ pub struct BuildReport {
 }
 
 impl BuildReport {
-    pub(crate) fn add(&mut self, problem: BuildProblem) {
+    pub(crate) fn add_problem(&mut self, problem: BuildProblem) {
         self.problem_count += 1;
         if self.problems.len() < NAMED {
             self.problems.push(problem);

@@ -10,17 +10,17 @@ mod revisits;
 
 use std::path::Path;
 
-use archive_formats::digest::{Algorithm, Value, digest};
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::digest::{Algorithm, DigestValue, digest_bytes};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use tempfile::{NamedTempFile, TempDir};
 
-use crate::{BuildProblem, BuildReport, DedupIndex, Workspace, build};
+use crate::{BuildProblem, BuildReport, DedupIndex, Workspace, build_index};
 
 const ID: &str = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
 
 /// Returns the SHA-1 of a text, as a crawl log has it.
-fn sha1(text: &str) -> Value {
-    digest(Algorithm::Sha1, text.as_bytes())
+fn sha1(text: &str) -> DigestValue {
+    digest_bytes(Algorithm::Sha1, text.as_bytes())
 }
 
 /// A metadata file of one job.
@@ -64,28 +64,33 @@ impl Metadata {
         format!("{}-metadata-1.warc", self.job)
     }
 
-    fn write<W: std::io::Write>(&self, mut writer: Writer<W>) -> W {
+    fn write<W: std::io::Write>(&self, mut writer: WarcWriter<W>) -> W {
         for (uri, text) in &self.records {
-            let mut builder = Builder::new(Kind::Resource, ID, "2026-01-02T04:00:00Z")
+            let mut builder = Builder::new(WarcType::Resource, ID, "2026-01-02T04:00:00Z")
                 .target_uri(uri)
                 .content_type("text/plain");
             if !self.has_no_digests {
-                builder = builder.field("WARC-Block-Digest", &sha1(text).to_string());
+                builder = builder.with_field("WARC-Block-Digest", &sha1(text).to_string());
             }
             let length = text.len() as u64;
-            let head = builder.head(length).unwrap();
-            writer.write(&head, length, &mut text.as_bytes()).unwrap();
+            let head = builder.render_head(length).unwrap();
+            writer
+                .write_record(&head, length, &mut text.as_bytes())
+                .unwrap();
         }
         writer.into_inner()
     }
 
     fn plain(&self) -> (String, Vec<u8>) {
-        (self.name(), self.write(Writer::plain(Vec::new())))
+        (
+            self.name(),
+            self.write(WarcWriter::plain_writer(Vec::new())),
+        )
     }
 
     fn gzip(&self) -> (String, Vec<u8>) {
         let name = format!("{}.gz", self.name());
-        (name, self.write(Writer::gzip(Vec::new(), 6)))
+        (name, self.write(WarcWriter::gzip_writer(Vec::new(), 6)))
     }
 }
 
@@ -137,7 +142,7 @@ impl BuiltIndex {
             directory: directory.path(),
             memory,
         };
-        let report = build(inputs, workspace, &mut file).unwrap();
+        let report = build_index(inputs, workspace, &mut file).unwrap();
         Self {
             _directory: directory,
             file,
@@ -155,7 +160,7 @@ impl BuiltIndex {
 
     fn index(&self) -> DedupIndex {
         let index = DedupIndex::open(self.path()).unwrap();
-        index.verify().unwrap();
+        index.verify_file().unwrap();
         index
     }
 

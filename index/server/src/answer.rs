@@ -2,7 +2,7 @@
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::CaptureQuery;
-use index_captures::{Captures, QueryError};
+use index_captures::{CaptureIndex, QueryError};
 
 /// Calls `give` with each capture that answers the query, in order, until it says that no more are wanted. Returns how
 /// many were given.
@@ -10,13 +10,13 @@ use index_captures::{Captures, QueryError};
 /// # Errors
 ///
 /// Fails when the query breaks a rule, or the database fails: what was given is then not the whole answer.
-pub(crate) fn answer(
-    captures: &Captures,
+pub(crate) fn answer_query(
+    captures: &CaptureIndex,
     query: &CaptureQuery,
     mut give: impl FnMut(Capture) -> bool,
 ) -> Result<u64, QueryError> {
     let mut count = 0_u64;
-    for capture in captures.query(query)? {
+    for capture in captures.query_captures(query)? {
         if !give(capture?) {
             break;
         }

@@ -3,7 +3,7 @@
 use tokio::task::{JoinError, spawn_blocking};
 
 /// Runs work on a blocking thread. The error is that of the work, or what `panicked` makes of a panic in it.
-pub(crate) async fn blocking<T, W, E>(
+pub(crate) async fn run_blocking<T, W, E>(
     work: impl FnOnce() -> Result<T, W> + Send + 'static,
     panicked: impl FnOnce(JoinError) -> E,
 ) -> Result<T, E>

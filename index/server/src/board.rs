@@ -44,7 +44,7 @@ impl StatusBoard {
     }
 
     /// Returns the state as it is now.
-    pub(crate) fn notes(&self) -> WorkStatus {
+    pub(crate) fn work_notes(&self) -> WorkStatus {
         self.lock().clone()
     }
 

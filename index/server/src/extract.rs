@@ -63,10 +63,10 @@ struct ManifestLine {
 
 impl Extractor {
     /// Reads a batch, and settles its files. Files that are not settled when it fails wait again.
-    pub(crate) async fn read(&self, files: FileBatch) -> Result<(), BatchError> {
+    pub(crate) async fn read_batch(&self, files: FileBatch) -> Result<(), BatchError> {
         let number = files.number;
         let ended = self.read_files(files).await;
-        self.follower.end(number);
+        self.follower.end_batch(number);
         ended
     }
 
@@ -91,7 +91,7 @@ impl Extractor {
                 is_last,
                 unread,
             };
-            let writing = tokio::task::spawn_blocking(move || extraction.write(receiver));
+            let writing = tokio::task::spawn_blocking(move || extraction.write_captures(receiver));
             let metadata = names.iter().filter(|name| is_metadata(name.as_str()));
             let metadata: Vec<FileName> = metadata.cloned().collect();
             let sent = match job.problem {
@@ -142,7 +142,7 @@ impl Extractor {
     }
 
     async fn result(&self, job: &JobStatus) -> Result<JobLines, ClientError> {
-        batch::lines(self.jobs.batch.as_ref(), &job.id, JobOutput::Result).await
+        batch::read_output_lines(self.jobs.batch.as_ref(), &job.id, JobOutput::Result).await
     }
 
     /// Runs a job over files, and reads what it says of each.
@@ -152,19 +152,19 @@ impl Extractor {
         names: &[FileName],
         avoided: &BTreeSet<ReplicaId>,
     ) -> Result<EndedJob, BatchError> {
-        let status = self.jobs.run(kind, names, avoided).await?;
+        let status = self.jobs.run_jobs(kind, names, avoided).await?;
         let none = FileReport::default;
         let mut reports: BTreeMap<FileName, FileReport> =
             names.iter().map(|name| (name.clone(), none())).collect();
         let from = self.jobs.batch.as_ref();
-        let mut errors = batch::lines(from, &status.id, JobOutput::Errors).await?;
+        let mut errors = batch::read_output_lines(from, &status.id, JobOutput::Errors).await?;
         while let Some(line) = errors.next().await? {
-            let failure = JobFailure::read(&line)?;
+            let failure = JobFailure::read_line(&line)?;
             if let Some(report) = reports.get_mut(&failure.file) {
-                report.add(failure.kind, failure.offset, failure.reason);
+                report.add_failure(failure.kind, failure.offset, failure.reason);
             }
         }
-        let mut manifest = batch::lines(from, &status.id, JobOutput::Manifest).await?;
+        let mut manifest = batch::read_output_lines(from, &status.id, JobOutput::Manifest).await?;
         // The first line is about the job.
         let mut is_first = true;
         while let Some(line) = manifest.next().await? {
@@ -261,7 +261,7 @@ pub(crate) fn read_line(line: &[u8]) -> Result<ResultLine, ClientError> {
         ClientError::Untrusted(format!("cannot read a line of the result of a job: {why}"))
     };
     let text = str::from_utf8(line).map_err(|error| untrusted(error.to_string()))?;
-    let capture = Format::Cdxj.read(text);
+    let capture = Format::Cdxj.read_line(text);
     let mut capture = capture.map_err(|error| untrusted(error.to_string()))?;
     if let Some(at) = capture.extra.iter().position(|(name, _)| name == LOG) {
         let (_, log) = capture.extra.remove(at);
@@ -288,7 +288,7 @@ impl ResultLine {
 
 #[cfg(test)]
 mod tests {
-    use index_captures::{Captures, Memory, OpenOptions};
+    use index_captures::{CaptureIndex, MemoryPlace, OpenOptions};
 
     use super::*;
 
@@ -312,11 +312,11 @@ mod tests {
         assert!(!line("old.warc.gz", log).is_indexed());
         assert!(read_line(b"org,a)/ 20090701000000 {}").is_err());
 
-        let memory = Memory::new().unwrap();
-        let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
-        let mut writer = opened.captures.file(&told_of.file).unwrap();
-        writer.push(&told_of.capture).unwrap();
-        writer.complete(None).unwrap();
+        let memory = MemoryPlace::new().unwrap();
+        let opened = CaptureIndex::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+        let mut writer = opened.captures.begin_file(&told_of.file).unwrap();
+        writer.push_capture(&told_of.capture).unwrap();
+        writer.complete_file(None).unwrap();
         let stored = opened
             .captures
             .find_capture(&told_of.file, &told_of.capture, 0);

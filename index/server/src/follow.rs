@@ -15,7 +15,7 @@ use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
 use crate::batch_error::BatchError;
-use crate::blocking::blocking;
+use crate::blocking::run_blocking;
 use crate::board::StatusBoard;
 use crate::extract::Extractor;
 use crate::follower::Follower;
@@ -77,7 +77,7 @@ pub(crate) struct FeedTask {
 
 impl FeedTask {
     /// Follows the archive until the stop.
-    pub(crate) async fn run(self) -> Result<(), FollowError> {
+    pub(crate) async fn run_feed(self) -> Result<(), FollowError> {
         let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE);
         loop {
             let ended = tokio::select! {
@@ -108,7 +108,7 @@ impl FeedTask {
 
     async fn read_steps(&self, backoff: &mut Backoff) -> Result<Infallible, FeedEnd> {
         let follower = Arc::clone(&self.follower);
-        let begun = blocking(move || follower.begin_reading(), FollowError::Join).await;
+        let begun = run_blocking(move || follower.begin_reading(), FollowError::Join).await;
         let (mut reading, after) = begun.map_err(FeedEnd::Fatal)?;
         let steps = self.access.changes(after.as_ref()).await;
         let mut steps = steps.map_err(FeedEnd::Archive)?.ready_chunks(STEPS);
@@ -130,13 +130,13 @@ impl FeedTask {
             }
             let follower = Arc::clone(&self.follower);
             let applying = move || {
-                let counts = follower.apply(good, &mut reading)?;
+                let counts = follower.apply_changes(good, &mut reading)?;
                 Ok::<_, DbError>((counts, reading))
             };
-            let applied = blocking(applying, FollowError::Join).await;
+            let applied = run_blocking(applying, FollowError::Join).await;
             let (counts, after) = applied.map_err(FeedEnd::Fatal)?;
             reading = after;
-            self.instruments.show(&self.follower.counts());
+            self.instruments.show_counts(&self.follower.counts());
             self.wake.notify_one();
             if !counts {
                 return Err(FeedEnd::Forgotten);
@@ -161,7 +161,7 @@ pub(crate) struct DispatchTask {
 
 impl DispatchTask {
     /// Dispatches waiting files until the stop. A batch is made of what waits as soon as there is room for one.
-    pub(crate) async fn run(self) -> Result<(), FollowError> {
+    pub(crate) async fn run_dispatch(self) -> Result<(), FollowError> {
         let mut under_way = FuturesUnordered::new();
         // Nothing is begun before `pause_end`, however often it is looked.
         let mut pause_end = None::<Instant>;
@@ -171,10 +171,10 @@ impl DispatchTask {
             pause_end = pause_end.filter(|end| *end > now);
             while pause_end.is_none() {
                 let follower = Arc::clone(&self.follower);
-                let next = blocking(move || follower.next_batch(), FollowError::Join);
+                let next = run_blocking(move || follower.next_batch(), FollowError::Join);
                 let Some(batch) = next.await? else { break };
                 let extractor = self.extractor.clone();
-                under_way.push(async move { extractor.read(batch).await });
+                under_way.push(async move { extractor.read_batch(batch).await });
             }
             let turn = match pause_end {
                 Some(end) => Some(end.saturating_duration_since(now)),

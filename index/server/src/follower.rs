@@ -18,12 +18,12 @@ use std::time::{Duration, Instant};
 use archive_daemon::Clock;
 use archive_db::DbError;
 use archive_model::{FileContent, FileName};
-use index_captures::{Captures, Counts, FileEntry, FileProgress, FileWriter};
+use index_captures::{CaptureIndex, FileInIndex, FileProgress, FileWriter, IndexCounts};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::decide::parse_content;
 use crate::queue::{
-    Attempt, BatchNumber, FileBatch, Queue, QueueLimits, QueueVerdict, WaitingFile,
+    Attempt, BatchNumber, FileBatch, FileQueue, FileQueueLimits, QueueVerdict, WaitingFile,
 };
 
 /// The most waiting files that the queue holds; the others wait in the database.
@@ -32,7 +32,7 @@ const WINDOW: usize = 20_000;
 /// The index as it follows the archive.
 #[derive(Debug)]
 pub(crate) struct Follower {
-    captures: Captures,
+    captures: CaptureIndex,
     clock: Clock,
     origin: Instant,
     state: Mutex<FollowerState>,
@@ -40,7 +40,7 @@ pub(crate) struct Follower {
 
 #[derive(Debug)]
 struct FollowerState {
-    queue: Queue,
+    queue: FileQueue,
     /// Whether files may wait in the database that the queue has not.
     has_more: bool,
     /// Raised when all captures of files are forgotten: what a listing before that said does not count.
@@ -59,21 +59,21 @@ pub(crate) enum FileOutcome {
 }
 
 impl Follower {
-    pub(crate) fn new(captures: Captures, limits: QueueLimits, clock: Clock) -> Self {
+    pub(crate) fn new(captures: CaptureIndex, limits: FileQueueLimits, clock: Clock) -> Self {
         let origin = clock.instant();
         Self {
             captures,
             clock,
             origin,
             state: Mutex::new(FollowerState {
-                queue: Queue::new(limits),
+                queue: FileQueue::new(limits),
                 has_more: true,
                 epoch: 0,
             }),
         }
     }
 
-    pub(crate) const fn captures(&self) -> &Captures {
+    pub(crate) const fn captures(&self) -> &CaptureIndex {
         &self.captures
     }
 
@@ -81,16 +81,16 @@ impl Follower {
     pub(crate) fn next_batch(&self) -> Result<Option<FileBatch>, DbError> {
         let mut state = self.lock();
         let now = self.now();
-        if state.has_more && state.queue.waiting() < WINDOW / 2 {
+        if state.has_more && state.queue.count_waiting() < WINDOW / 2 {
             state.has_more = false;
-            for name in self.captures.pending()? {
-                if state.queue.waiting() >= WINDOW {
+            for name in self.captures.pending_files()? {
+                if state.queue.count_waiting() >= WINDOW {
                     state.has_more = true;
                     break;
                 }
                 let entry = self.captures.file_entry(&name?)?;
                 if let Some(file) = entry.as_ref().and_then(waiting_file) {
-                    state.queue.refill(file, now);
+                    state.queue.refill_file(file, now);
                 }
             }
         }
@@ -98,7 +98,7 @@ impl Follower {
     }
 
     /// Records how the attempt to read a file of a batch ended. Returns the verdict on the file.
-    pub(crate) fn settle(
+    pub(crate) fn settle_file(
         &self,
         batch: BatchNumber,
         name: &FileName,
@@ -110,33 +110,33 @@ impl Follower {
             FileOutcome::Unread(reason) => (Attempt::Unread(reason), None),
             FileOutcome::Failed(reason, writer) => (Attempt::Failed(reason), writer),
         };
-        let verdict = state.queue.settle(batch, name, attempt, self.now());
+        let verdict = state.queue.settle_file(batch, name, attempt, self.now());
         match &verdict {
             QueueVerdict::Stale => {}
             QueueVerdict::Indexed => {
                 if let Some(writer) = writer {
-                    writer.complete(None)?;
+                    writer.complete_file(None)?;
                 }
             }
             QueueVerdict::Retry { failures, reason } => {
-                let mut update = self.captures.update();
+                let mut update = self.captures.update_files();
                 let pending = FileProgress::Pending {
                     attempts: *failures,
                     reason: Some(reason.clone()),
                 };
-                update.progress(name.as_str(), pending);
+                update.set_progress(name.as_str(), pending);
                 update.commit()?;
             }
             QueueVerdict::Parked { failures, reason } => {
                 if let Some(writer) = writer {
-                    writer.complete(None)?;
+                    writer.complete_file(None)?;
                 }
-                let mut update = self.captures.update();
+                let mut update = self.captures.update_files();
                 let parked = FileProgress::Parked {
                     attempts: *failures,
                     reason: self.parked_reason(reason),
                 };
-                update.progress(name.as_str(), parked);
+                update.set_progress(name.as_str(), parked);
                 update.commit()?;
             }
         }
@@ -144,14 +144,14 @@ impl Follower {
     }
 
     /// Ends a batch: files of it that were not settled wait again.
-    pub(crate) fn end(&self, batch: BatchNumber) {
+    pub(crate) fn end_batch(&self, batch: BatchNumber) {
         let now = self.now();
-        self.lock().queue.end(batch, now);
+        self.lock().queue.end_batch(batch, now);
     }
 
     /// Returns whether a file of a batch still counts.
     pub(crate) fn counts_for(&self, batch: BatchNumber, name: &FileName) -> bool {
-        self.lock().queue.counts(batch, name)
+        self.lock().queue.counts_for(batch, name)
     }
 
     /// Returns how long until a file may be read, if one waits and there is room for another batch.
@@ -162,11 +162,11 @@ impl Follower {
 
     /// Lets files be tried again that are parked, with fresh attempts: those that are named, or all. Returns how many,
     /// or which name is not parked.
-    pub(crate) fn retry(&self, names: &[FileName]) -> Result<Result<u64, FileName>, DbError> {
+    pub(crate) fn retry_files(&self, names: &[FileName]) -> Result<Result<u64, FileName>, DbError> {
         let mut state = self.lock();
         let mut files = Vec::new();
         if names.is_empty() {
-            for name in self.captures.parked()? {
+            for name in self.captures.parked_files()? {
                 files.push(name?);
             }
         }
@@ -183,9 +183,9 @@ impl Follower {
         files.sort();
         files.dedup();
         for some in files.chunks(MOST_CHANGES) {
-            let mut update = self.captures.update();
+            let mut update = self.captures.update_files();
             for name in some {
-                update.progress(name, FileProgress::PENDING);
+                update.set_progress(name, FileProgress::PENDING);
             }
             update.commit()?;
         }
@@ -204,8 +204,8 @@ impl Follower {
             )
         });
         if is_indexed {
-            let mut update = self.captures.update();
-            update.progress(name.as_str(), FileProgress::PENDING);
+            let mut update = self.captures.update_files();
+            update.set_progress(name.as_str(), FileProgress::PENDING);
             update.commit()?;
             state.has_more = true;
         }
@@ -217,7 +217,7 @@ impl Follower {
     pub(crate) fn forget_files(&self) -> Result<u64, DbError> {
         let mut state = self.lock();
         let captures = self.captures.counts().captures;
-        state.queue.clear();
+        state.queue.clear_files();
         state.epoch = state.epoch.saturating_add(1);
         self.captures.forget_files()?;
         state.has_more = true;
@@ -225,7 +225,7 @@ impl Follower {
     }
 
     /// Returns how many files and captures there are.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> IndexCounts {
         self.captures.counts()
     }
 
@@ -235,7 +235,7 @@ impl Follower {
     }
 
     fn now(&self) -> Duration {
-        self.clock.since(self.origin)
+        self.clock.elapsed_since(self.origin)
     }
 
     /// Locks the state. Nothing panics while it holds the lock, so that what is inside is whole even then.
@@ -256,12 +256,12 @@ pub(crate) fn split_reason(reason: &str) -> (Option<jiff::Timestamp>, &str) {
 }
 
 /// Returns the content of a file, as the index keeps it.
-pub(crate) fn content_of(entry: &FileEntry) -> Option<FileContent> {
+pub(crate) fn content_of(entry: &FileInIndex) -> Option<FileContent> {
     entry.note.as_deref().and_then(parse_content)
 }
 
 /// Returns a file that waits, if it does.
-fn waiting_file(entry: &FileEntry) -> Option<WaitingFile> {
+fn waiting_file(entry: &FileInIndex) -> Option<WaitingFile> {
     let FileProgress::Pending { attempts, .. } = entry.progress else {
         return None;
     };

@@ -16,7 +16,7 @@ use archive_daemon::run::bind_setting;
 use archive_daemon::worker::DuplicateWorker;
 use archive_daemon::{Daemon, StartError, TaskError, Tasks, Workers};
 use archive_part::Part;
-use index_captures::{Captures, CheckPoint};
+use index_captures::{CaptureIndex, CheckPoint};
 use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_blocking;
@@ -95,14 +95,16 @@ pub(crate) enum EndError {
 
 impl Generations {
     /// Opens the database; one that is damaged is rebuilt.
-    pub(crate) async fn open(settings: &IndexSettings) -> Result<OpenedDatabase, StartError> {
+    pub(crate) async fn open_newest(
+        settings: &IndexSettings,
+    ) -> Result<OpenedDatabase, StartError> {
         let memory = usize::try_from(settings.memory.bytes()).unwrap_or(usize::MAX);
         let data = settings.data.clone();
-        spawn_blocking(move || health::open(&data, memory)).await?
+        spawn_blocking(move || health::open_index(&data, memory)).await?
     }
 
     /// Starts all that works on a database.
-    pub(crate) fn start(
+    pub(crate) fn start_generation(
         &self,
         opened: OpenedDatabase,
         listener: TcpListener,
@@ -114,12 +116,12 @@ impl Generations {
         } = opened;
         let follower = Arc::new(Follower::new(
             captures.clone(),
-            self.settings.limits(),
+            self.settings.queue_limits(),
             self.daemon.clock.clone(),
         ));
-        self.instruments.show(&follower.counts());
+        self.instruments.show_counts(&follower.counts());
         let parts = GenerationParts {
-            tasks: Tasks::new().part(PART),
+            tasks: Tasks::new().for_part(PART),
             extractor: self.extractor(&follower),
             follower,
             board: Arc::new(StatusBoard::new(rebuilt)),
@@ -155,20 +157,20 @@ impl Generations {
     fn spawn_workers(
         &self,
         parts: &GenerationParts,
-        captures: Captures,
+        captures: CaptureIndex,
     ) -> Result<(), DuplicateWorker> {
         let clock = &self.daemon.clock;
         let workers = Workers::new(clock.clone(), parts.tasks.clone());
-        workers.spawn(TidyWorker {
+        workers.spawn_worker(TidyWorker {
             captures: captures.clone(),
             health: parts.health.clone(),
         })?;
-        workers.spawn(CheckWorker {
+        workers.spawn_worker(CheckWorker {
             captures,
             health: parts.health.clone(),
             point: CheckPoint::default(),
         })?;
-        workers.spawn(CompareWorker {
+        workers.spawn_worker(CompareWorker {
             extractor: parts.extractor.clone(),
             follower: Arc::clone(&parts.follower),
             board: Arc::clone(&parts.board),
@@ -184,8 +186,8 @@ impl Generations {
     /// Starts the tasks that run until the stop: the watch on the database, the feed, and the dispatch of files.
     fn spawn_tasks(&self, parts: &GenerationParts) {
         let GenerationParts { tasks, health, .. } = parts;
-        let stop = tasks.stop();
-        tasks.spawn("health", health.clone().watch(stop.clone()));
+        let stop = tasks.stop_token();
+        tasks.spawn("health", health.clone().watch_health(stop.clone()));
         let feed = FeedTask {
             access: Arc::clone(&self.access),
             follower: Arc::clone(&parts.follower),
@@ -198,7 +200,7 @@ impl Generations {
         };
         let watched = health.clone();
         tasks.spawn("feed", async move {
-            let ended = feed.run().await;
+            let ended = feed.run_feed().await;
             ended.inspect_err(|error| error.report_to(&watched))
         });
         let dispatch = DispatchTask {
@@ -211,7 +213,7 @@ impl Generations {
         };
         let watched = health.clone();
         tasks.spawn("dispatch", async move {
-            let ended = dispatch.run().await;
+            let ended = dispatch.run_dispatch().await;
             ended.inspect_err(|error| error.report_to(&watched))
         });
     }
@@ -231,12 +233,12 @@ impl Generations {
             temporary: self.settings.data.clone(),
             tasks: tasks.clone(),
         };
-        let services = rpc::services(door);
+        let services = rpc::index_services(door);
         self.part.serve_within(tasks, listener, services);
     }
 
     /// Runs one generation after the other until the stop.
-    pub(crate) async fn run(
+    pub(crate) async fn run_generations(
         self,
         first: Generation,
         stop: CancellationToken,
@@ -244,12 +246,12 @@ impl Generations {
         let mut damages: Vec<Instant> = Vec::new();
         let mut generation = first;
         loop {
-            let own = generation.tasks.stop();
+            let own = generation.tasks.stop_token();
             tokio::select! {
                 () = stop.cancelled() => generation.tasks.stop_all(),
                 () = own.cancelled() => {}
             }
-            let ended = generation.tasks.join(self.drain).await;
+            let ended = generation.tasks.join_tasks(self.drain).await;
             if stop.is_cancelled() {
                 return Ok(ended?);
             }
@@ -272,8 +274,8 @@ impl Generations {
         let clock = &self.daemon.clock;
         let begin = clock.instant();
         let opened = loop {
-            let opened = Self::open(&self.settings).await;
-            let waited = clock.since(begin);
+            let opened = Self::open_newest(&self.settings).await;
+            let waited = clock.elapsed_since(begin);
             match opened {
                 _ if stop.is_cancelled() => return Ok(None),
                 Err(error) if health::is_busy(&error) && waited < CLOSING => {
@@ -283,6 +285,6 @@ impl Generations {
             }
         };
         let (listener, _) = bind_setting("rpc.listen", self.address).await?;
-        Ok(Some(self.start(opened, listener)?))
+        Ok(Some(self.start_generation(opened, listener)?))
     }
 }

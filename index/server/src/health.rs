@@ -16,8 +16,8 @@ use std::sync::Arc;
 use archive_daemon::StartError;
 use archive_daemon::tasks::AnyError;
 use archive_db::DbError;
-use archive_durable::{DiskError, read_state, replace};
-use index_captures::{Captures, OpenError, OpenOptions};
+use archive_durable::{DiskError, read_state, replace_file};
+use index_captures::{CaptureIndex, OpenIndexError, OpenOptions};
 use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -51,14 +51,14 @@ pub(crate) struct Health {
 
 /// A database that was opened.
 pub(crate) struct OpenedDatabase {
-    pub(crate) captures: Captures,
+    pub(crate) captures: CaptureIndex,
     pub(crate) health: Health,
     /// The reason why the database was begun anew, if it was.
     pub(crate) rebuilt: Option<String>,
 }
 
 /// Opens the database; one that is damaged, or of another form, is deleted and begun anew. The result names the reason.
-pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartError> {
+pub(crate) fn open_index(data: &Path, memory: usize) -> Result<OpenedDatabase, StartError> {
     let path = record_path(data);
     let mut record = match read_state(&path).map_err(unwritten)? {
         None => DatabaseRecord::default(),
@@ -67,14 +67,14 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
             DatabaseRecord::default()
         }),
     };
-    let options = OpenOptions::default().memory(memory);
+    let options = OpenOptions::default().with_memory(memory);
     let known = options.clone().at_least(record.sequence);
     let opened = match record.damage.take() {
         Some(reason) => Err(reason),
-        None => match Captures::open(data, &known) {
+        None => match CaptureIndex::open(data, &known) {
             Ok(opened) => Ok(opened),
-            Err(error @ OpenError::Database(_)) => return Err(unopened(error)),
-            Err(OpenError::Damaged { source, .. } | OpenError::Format { source, .. }) => {
+            Err(error @ OpenIndexError::Database(_)) => return Err(unopened(error)),
+            Err(OpenIndexError::Damaged { source, .. } | OpenIndexError::Format { source, .. }) => {
                 Err(source.to_string())
             }
         },
@@ -90,13 +90,13 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
                 sets = sets.join(" "),
                 "cannot use the database of captures; it is rebuilt, and sets have to be imported again"
             );
-            Captures::destroy(data).map_err(|error| {
+            CaptureIndex::destroy(data).map_err(|error| {
                 StartError::failed("delete the damaged database of captures", error)
             })?;
             // Before there is a database that could be taken for whole.
             write(&path, &record).map_err(unwritten)?;
             (
-                Captures::open(data, &options).map_err(unopened)?,
+                CaptureIndex::open(data, &options).map_err(unopened)?,
                 Some(reason),
             )
         }
@@ -112,7 +112,7 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
         record: Arc::new(Mutex::new(record)),
         ends: CancellationToken::new(),
     };
-    health.note(&opened.captures).map_err(unwritten)?;
+    health.note_damage(&opened.captures).map_err(unwritten)?;
     Ok(OpenedDatabase {
         captures: opened.captures,
         health,
@@ -122,15 +122,17 @@ pub(crate) fn open(data: &Path, memory: usize) -> Result<OpenedDatabase, StartEr
 
 /// Returns whether somebody still has the database open.
 pub(crate) fn is_busy(error: &StartError) -> bool {
-    let opening = error.cause::<OpenError>().and_then(|error| match error {
-        OpenError::Database(error) => Some(error.as_ref()),
-        OpenError::Damaged { .. } | OpenError::Format { .. } => None,
-    });
-    let destroying = error.cause::<DbError>();
+    let opening = error
+        .find_cause::<OpenIndexError>()
+        .and_then(|error| match error {
+            OpenIndexError::Database(error) => Some(error.as_ref()),
+            OpenIndexError::Damaged { .. } | OpenIndexError::Format { .. } => None,
+        });
+    let destroying = error.find_cause::<DbError>();
     matches!(opening.or(destroying), Some(DbError::Busy { .. }))
 }
 
-fn unopened(error: OpenError) -> StartError {
+fn unopened(error: OpenIndexError) -> StartError {
     StartError::failed("open the database of captures", error)
 }
 
@@ -140,11 +142,11 @@ fn unwritten(error: impl Into<AnyError>) -> StartError {
 
 impl Health {
     /// Makes durable what the database has, and notes how far it has come, and which sets it has.
-    pub(crate) fn note(&self, captures: &Captures) -> Result<(), NoteError> {
+    pub(crate) fn note_damage(&self, captures: &CaptureIndex) -> Result<(), NoteError> {
         let sequence = captures.sequence();
         captures.sync()?;
         let mut sets = BTreeSet::new();
-        for set in captures.sets()? {
+        for set in captures.list_sets()? {
             sets.insert(set?.name);
         }
         let mut record = self.lock();
@@ -189,7 +191,7 @@ impl Health {
     }
 
     /// Ends with an error when the database is found damaged, or well with the stop.
-    pub(crate) async fn watch(self, stop: CancellationToken) -> Result<(), DamagedDatabase> {
+    pub(crate) async fn watch_health(self, stop: CancellationToken) -> Result<(), DamagedDatabase> {
         tokio::select! {
             () = self.ends.cancelled() => {
                 let reason = self.lock().damage.clone();
@@ -226,7 +228,7 @@ fn record_path(data: &Path) -> PathBuf {
 fn write(path: &Path, record: &DatabaseRecord) -> Result<(), DiskError> {
     // A record of numbers and names is always text.
     let text = serde_json::to_vec_pretty(record).unwrap_or_default();
-    replace(path, &text)
+    replace_file(path, &text)
 }
 
 #[cfg(test)]

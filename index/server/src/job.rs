@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive_client::batch::{self, JobNode, JobState, JobStatus, Submission};
+use archive_client::batch::{self, JobNode, JobState, JobStatus, JobSubmission};
 use archive_client::{Batch, ClientError, ClientLimits};
 use archive_daemon::{Chance, Clock};
 use archive_model::{FileName, JobId, NameList, ReplicaId};
@@ -90,7 +90,7 @@ impl SlowReplicas {
 
 impl Jobs {
     /// Runs a job over files to its end, not over the replicas that are avoided if another one can read for it.
-    pub(crate) async fn run(
+    pub(crate) async fn run_jobs(
         &self,
         kind: JobKind,
         names: &[FileName],
@@ -123,7 +123,7 @@ impl Jobs {
             self.cancel(&waited.id).await;
             job = other;
         }
-        let ended = batch::wait(self.batch.as_ref(), &job.id, self.limits).await?;
+        let ended = batch::wait_for_job(self.batch.as_ref(), &job.id, self.limits).await?;
         Ok(self.count_end(ended))
     }
 
@@ -140,20 +140,20 @@ impl Jobs {
     ) -> Result<JobStatus, BatchError> {
         let random: [u8; 8] = self
             .chance
-            .bytes()
+            .random_bytes()
             .map_err(|error| BatchError::System(error.to_string()))?;
         let system = |error: &dyn std::fmt::Display| BatchError::System(error.to_string());
         let id = JobId::new(&format!("index-{}", hex::encode(random)))
             .map_err(|error| system(&error))?;
         let list = NameList::new(names.to_vec()).map_err(|error| system(&error))?;
         let pair = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-        let submission = Submission {
+        let submission = JobSubmission {
             arguments: kind.arguments().iter().map(pair).collect(),
             names: Some(list),
             avoided: avoided.iter().cloned().collect(),
             time: Some(TIME),
             keep: Some(KEEP),
-            ..Submission::built_in(id, kind.name())
+            ..JobSubmission::built_in(id, kind.name())
         };
         Ok(self.batch.submit(&submission).await?)
     }

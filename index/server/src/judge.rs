@@ -42,7 +42,7 @@ pub(crate) enum Judgement {
 
 impl FileReport {
     /// Adds a failure.
-    pub(crate) fn add(&mut self, kind: FailureKind, offset: Option<u64>, reason: String) {
+    pub(crate) fn add_failure(&mut self, kind: FailureKind, offset: Option<u64>, reason: String) {
         let place = match (kind, offset) {
             (FailureKind::Unread, _) => &mut self.unread,
             (FailureKind::Damaged, _) => &mut self.damaged,
@@ -72,7 +72,7 @@ impl FileReport {
 const UNREAD: &str = "no node has read the file";
 
 /// Judges a file of which `captures` came, and whose bytes should have the root `expected`.
-pub(crate) fn judge(
+pub(crate) fn judge_reading(
     name: &str,
     expected: Option<Root>,
     report: &FileReport,
@@ -111,7 +111,7 @@ mod tests {
             ..FileReport::default()
         };
         for (kind, offset) in failures {
-            report.add(*kind, *offset, format!("{kind} {offset:?}"));
+            report.add_failure(*kind, *offset, format!("{kind} {offset:?}"));
         }
         report
     }
@@ -122,7 +122,7 @@ mod tests {
     fn failures_that_may_pass_are_tried_again() {
         let root = Some(Root::from_bytes([1; 32]));
         let check = |name: &str, failures: &[_], captures, expected: Result<u64, &str>| {
-            let judged = judge(name, root, &report(failures), captures);
+            let judged = judge_reading(name, root, &report(failures), captures);
             let expected = match expected {
                 Ok(defects) => Judgement::Extracted { defects },
                 Err(reason) if reason.starts_with("format") => Judgement::Failed(reason.to_owned()),
@@ -163,11 +163,11 @@ mod tests {
         );
         check("a.warc", &[(FailureKind::Format, None)], 3, Ok(0));
         check("notes.txt", &[(FailureKind::Format, None)], 0, Ok(0));
-        let other = judge("a.warc", Some(Root::from_bytes([2; 32])), &report(&[]), 7);
+        let other = judge_reading("a.warc", Some(Root::from_bytes([2; 32])), &report(&[]), 7);
         assert!(matches!(other, Judgement::Damaged(reason) if reason.contains("other content")));
-        let unknown = judge("a.warc", None, &report(&[]), 7);
+        let unknown = judge_reading("a.warc", None, &report(&[]), 7);
         assert_eq!(unknown, Judgement::Extracted { defects: 0 });
-        let nobody = judge("a.warc", root, &FileReport::default(), 0);
+        let nobody = judge_reading("a.warc", root, &FileReport::default(), 0);
         assert_eq!(
             nobody,
             Judgement::Unread("no node has read the file".to_owned())
@@ -181,7 +181,7 @@ mod tests {
         let judged = |log: FileReport, problem| {
             let mut report = report(&[]);
             report.add_log(log, problem);
-            judge(name, None, &report, 5)
+            judge_reading(name, None, &report, 5)
         };
         let lines = report(&[(FailureKind::Job, Some(9))]);
         assert_eq!(

@@ -39,7 +39,7 @@ mod work;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use archive_client::{Access, Batch, ClientLimits, Reader, Researcher};
+use archive_client::{Access, ArchiveReader, Batch, ClientLimits, Researcher};
 use archive_daemon::{Daemon, StartError, Starting};
 use archive_part::{Part, read_trust_file};
 use archive_rpc::Role;
@@ -55,7 +55,7 @@ pub use settings::{IndexSettings, Settings};
 ///
 /// Fails when the settings or the certificate cannot be used, or the database cannot be opened. A database that is
 /// damaged is not such an error: it is begun anew.
-pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+pub fn serve_index(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
     Box::pin(start(settings, daemon))
 }
 
@@ -66,10 +66,11 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
     let trust = Arc::new(read_trust_file("index.trust", &index.trust)?);
     let channel = part.connect("index.repository", &index.repository, Role::Repository)?;
     let client_limits = ClientLimits::default();
-    let access: Arc<dyn Access> = Arc::new(Reader::new(channel.clone(), trust, client_limits));
+    let access: Arc<dyn Access> =
+        Arc::new(ArchiveReader::new(channel.clone(), trust, client_limits));
     let batch: Arc<dyn Batch> = Arc::new(Researcher::new(channel, client_limits));
 
-    let opened = Generations::open(&index).await?;
+    let opened = Generations::open_newest(&index).await?;
     let (listener, address) = part.bind().await?;
     // The tasks of a generation are cut before those of all.
     let drain = settings.daemon.drain.duration();
@@ -84,9 +85,10 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
         address,
         drain: drain * 9 / 10,
     };
-    let first = generations.start(opened, listener)?;
-    daemon
-        .tasks
-        .spawn("generations", generations.run(first, daemon.tasks.stop()));
+    let first = generations.start_generation(opened, listener)?;
+    daemon.tasks.spawn(
+        "generations",
+        generations.run_generations(first, daemon.tasks.stop_token()),
+    );
     Ok(address)
 }

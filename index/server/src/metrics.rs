@@ -2,7 +2,7 @@
 
 use archive_daemon::metrics::MetricError;
 use archive_daemon::{Counter, Gauge, Metrics};
-use index_captures::Counts;
+use index_captures::IndexCounts;
 
 /// The instruments of one index.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ impl Instruments {
     }
 
     /// Sets the gauges of files and captures.
-    pub(crate) fn show(&self, counts: &Counts) {
+    pub(crate) fn show_counts(&self, counts: &IndexCounts) {
         let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         self.files_behind.set(number(counts.pending));
         self.files_parked.set(number(counts.parked));

@@ -22,7 +22,7 @@ const LAST_PAUSE: u32 = MOST_FAILURES - 1;
 
 /// The limits of what is read at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct QueueLimits {
+pub struct FileQueueLimits {
     /// The most batches at the same time.
     pub batches: usize,
     /// The most files of a batch.
@@ -94,8 +94,8 @@ pub enum QueueVerdict {
 
 /// A queue of the files that have to be read, in memory only.
 #[derive(Clone, Debug)]
-pub struct Queue {
-    limits: QueueLimits,
+pub struct FileQueue {
+    limits: FileQueueLimits,
     /// Files that may be read from that moment on.
     waiting: BTreeMap<FileName, WaitingEntry>,
     /// The waiting files in the order of their turns.
@@ -118,9 +118,9 @@ struct ReadingEntry {
     is_stale: bool,
 }
 
-impl Queue {
+impl FileQueue {
     /// Makes an empty queue.
-    pub fn new(limits: QueueLimits) -> Self {
+    pub fn new(limits: FileQueueLimits) -> Self {
         Self {
             limits,
             waiting: BTreeMap::new(),
@@ -131,14 +131,14 @@ impl Queue {
     }
 
     /// Adds a file at the end of the queue. An earlier entry of the file no longer counts.
-    pub fn put(&mut self, file: WaitingFile, now: Duration) {
+    pub fn put_file(&mut self, file: WaitingFile, now: Duration) {
         self.drop_file(&file.name);
         let turn = now.saturating_add(self.pause(file.failures));
         self.wait(file.name, file.size, file.failures, turn);
     }
 
     /// Adds a file that waits in the database, unless the queue has it.
-    pub fn refill(&mut self, file: WaitingFile, now: Duration) {
+    pub fn refill_file(&mut self, file: WaitingFile, now: Duration) {
         let is_read = self
             .reading
             .values()
@@ -161,7 +161,7 @@ impl Queue {
     }
 
     /// Empties the queue.
-    pub fn clear(&mut self) {
+    pub fn clear_files(&mut self) {
         self.waiting.clear();
         self.turns.clear();
         for entry in self.reading.values_mut().flat_map(BTreeMap::values_mut) {
@@ -227,7 +227,7 @@ impl Queue {
     }
 
     /// Returns whether the outcome of a file in a batch still counts.
-    pub fn counts(&self, batch: BatchNumber, name: &FileName) -> bool {
+    pub fn counts_for(&self, batch: BatchNumber, name: &FileName) -> bool {
         let files = self.reading.get(&batch);
         files
             .and_then(|files| files.get(name))
@@ -235,7 +235,7 @@ impl Queue {
     }
 
     /// Returns the verdict on a file of a batch. A file that is tried again is back in the queue.
-    pub fn settle(
+    pub fn settle_file(
         &mut self,
         batch: BatchNumber,
         name: &FileName,
@@ -270,7 +270,7 @@ impl Queue {
 
     /// Ends a batch. Files of it that were not settled wait again, as if they had not been read: the batch could not be
     /// run, which is no fault of theirs.
-    pub fn end(&mut self, batch: BatchNumber, now: Duration) {
+    pub fn end_batch(&mut self, batch: BatchNumber, now: Duration) {
         for (name, entry) in self.reading.remove(&batch).unwrap_or_default() {
             if !entry.is_stale {
                 self.wait(name, entry.size, entry.failures, now);
@@ -279,12 +279,12 @@ impl Queue {
     }
 
     /// Returns how many files wait in the queue.
-    pub fn waiting(&self) -> usize {
+    pub fn count_waiting(&self) -> usize {
         self.waiting.len()
     }
 
     /// Returns how many batches are being read.
-    pub fn batches(&self) -> usize {
+    pub fn count_batches(&self) -> usize {
         self.reading.len()
     }
 

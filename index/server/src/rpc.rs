@@ -4,13 +4,15 @@ mod bulk;
 
 use std::sync::Arc;
 
-use archive_daemon::{Tasks, spare};
+use archive_daemon::{Tasks, catch_panic};
 use archive_db::DbError;
 use archive_rpc::answers::{AnswerStream, Answers, ROOM, open_blocking, send_blocking};
-use archive_rpc::{Kind, Services};
+use archive_rpc::{CallErrorKind, Services};
 use index_captures::{FileProgress, QueryError};
 use proto_index::sets::SetName;
-use proto_index::status::{IndexStatus, MOST_PARKED, ParkedFile, SetStatus, names, optional_name};
+use proto_index::status::{
+    IndexStatus, MOST_PARKED, ParkedFile, SetStatus, optional_name, read_names,
+};
 use proto_index::wire::captures_server::{Captures, CapturesServer};
 use proto_index::{capture, query, wire};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -19,8 +21,8 @@ use tokio_stream::StreamExt;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::answer::answer;
-use crate::blocking::blocking;
+use crate::answer::answer_query;
+use crate::blocking::run_blocking;
 use crate::board::StatusBoard;
 use crate::follower::{Follower, split_reason};
 use crate::health::Health;
@@ -55,10 +57,10 @@ pub(crate) struct Door {
 }
 
 /// Returns what the server offers, and the roles that may call it.
-pub(crate) fn services(door: Door) -> Services {
+pub(crate) fn index_services(door: Door) -> Services {
     Services {
         routes: Routes::new(CapturesServer::new(door)),
-        rules: proto_index::rules::rules(),
+        rules: proto_index::rules::index_rules(),
         descriptors: vec![proto_index::DESCRIPTORS],
     }
 }
@@ -74,7 +76,7 @@ impl Door {
     fn bulk_place(&self) -> Result<OwnedSemaphorePermit, Status> {
         let place = Arc::clone(&self.bulk).try_acquire_owned();
         place.map_err(|_taken| {
-            Kind::Busy.status(format!(
+            CallErrorKind::Busy.to_status(format!(
                 "the index runs {BULK} imports and exports, as many as it may; ask again when one has ended"
             ))
         })
@@ -87,10 +89,11 @@ impl Captures for Door {
         &self,
         request: Request<wire::QueryRequest>,
     ) -> Answer<AnswerStream<wire::QueryResponse>> {
-        let query = query::read(request.into_inner())?;
+        let query = query::read_query(request.into_inner())?;
         let place = Arc::clone(&self.queries).try_acquire_owned();
         let place = place.map_err(|_taken| {
-            Kind::Busy.status("the index answers as many queries as it may; ask again in a moment")
+            CallErrorKind::Busy
+                .to_status("the index answers as many queries as it may; ask again in a moment")
         })?;
         let follower = Arc::clone(&self.follower);
         let instruments = self.instruments.clone();
@@ -98,7 +101,7 @@ impl Captures for Door {
         let mut messages = start_answer(&self.tasks, "query", move |answers| {
             let _place = place;
             let mut page = CaptureMessage::new(answers.clone());
-            let given = answer(follower.captures(), &query, |capture| page.push(capture));
+            let given = answer_query(follower.captures(), &query, |capture| page.push(capture));
             let ended = given.map_err(|error| query_status(&health, &error));
             ended.and_then(|_count| page.finish())?;
             instruments.queries.inc();
@@ -127,26 +130,26 @@ impl Captures for Door {
             let status = status(&follower, &board, &health, after.as_deref());
             status.map_err(|error| storage(&health, &error))
         };
-        let status = blocking(work, |error| panicked(&error));
+        let status = run_blocking(work, |error| panicked(&error));
         Ok(Response::new(status.await?.into()))
     }
 
     async fn retry(&self, request: Request<wire::RetryRequest>) -> Answer<wire::RetryResponse> {
-        let names = names("names", &request.into_inner().names)?;
+        let names = read_names("names", &request.into_inner().names)?;
         let follower = Arc::clone(&self.follower);
         let health = self.health.clone();
         let work = move || {
-            let retried = follower.retry(&names);
+            let retried = follower.retry_files(&names);
             retried.map_err(|error| storage(&health, &error))
         };
-        let retried = blocking(work, |error| panicked(&error));
+        let retried = run_blocking(work, |error| panicked(&error));
         match retried.await? {
             Ok(files) => {
                 self.wake.notify_one();
-                self.instruments.show(&self.follower.counts());
+                self.instruments.show_counts(&self.follower.counts());
                 Ok(Response::new(wire::RetryResponse { files }))
             }
-            Err(name) => Err(Kind::NotFound.status(format!(
+            Err(name) => Err(CallErrorKind::NotFound.to_status(format!(
                 "{name} is not parked, so that nothing was done; `holdfast index status` names the parked files"
             ))),
         }
@@ -162,7 +165,7 @@ impl Captures for Door {
             let forgotten = follower.forget_files();
             forgotten.map_err(|error| storage(&health, &error))
         };
-        let captures = blocking(work, |error| panicked(&error));
+        let captures = run_blocking(work, |error| panicked(&error));
         let captures = captures.await?;
         tracing::warn!(
             captures,
@@ -170,7 +173,7 @@ impl Captures for Door {
         );
         self.forgotten.notify_one();
         self.wake.notify_one();
-        self.instruments.show(&self.follower.counts());
+        self.instruments.show_counts(&self.follower.counts());
         Ok(Response::new(wire::RebuildResponse { captures }))
     }
 
@@ -181,8 +184,8 @@ impl Captures for Door {
         let place = self.bulk_place()?;
         let captures = self.follower.captures().clone();
         let health = self.health.clone();
-        let imported = bulk::import(captures, health, request.into_inner(), place).await?;
-        self.instruments.show(&self.follower.counts());
+        let imported = bulk::run_import(captures, health, request.into_inner(), place).await?;
+        self.instruments.show_counts(&self.follower.counts());
         Ok(Response::new(imported.into()))
     }
 
@@ -197,7 +200,7 @@ impl Captures for Door {
         let health = self.health.clone();
         let stream = start_answer(&self.tasks, "export", move |answers| {
             let _place = place;
-            bulk::export(&captures, &health, &export, &temporary, answers)
+            bulk::run_export(&captures, &health, &export, &temporary, answers)
         });
         Ok(Response::new(stream))
     }
@@ -205,7 +208,7 @@ impl Captures for Door {
 
 /// Returns the answer to a caller whose work panicked.
 fn panicked(error: &JoinError) -> Status {
-    Kind::Internal.status(error.to_string())
+    CallErrorKind::Internal.to_status(error.to_string())
 }
 
 /// Starts the work of an answer, which reads captures and changes none: where it panics, this answer ends, and nothing
@@ -216,8 +219,9 @@ fn start_answer<T: Send + 'static>(
     work: impl FnOnce(&Answers<T>) -> Result<(), Status> + Send + 'static,
 ) -> AnswerStream<T> {
     let (stream, task) = open_blocking(ROOM, move |answers| {
-        let ended = spare(|| work(answers));
-        ended.unwrap_or_else(|panicked| Err(Kind::Internal.status(panicked.to_string())))
+        let ended = catch_panic(|| work(answers));
+        ended
+            .unwrap_or_else(|panicked| Err(CallErrorKind::Internal.to_status(panicked.to_string())))
     });
     tasks.spawn_blocking(name, task);
     stream
@@ -246,7 +250,7 @@ impl CaptureMessage {
 
     /// Adds a capture; `false`: the caller takes no more.
     fn push(&mut self, found: archive_formats::cdx::Capture) -> bool {
-        let message = capture::write(found);
+        let message = capture::write_capture(found);
         self.size += message.key.len() + message.original.len() + message.file.len() + 100;
         self.captures.push(message);
         self.count = self.count.saturating_add(1);
@@ -288,10 +292,10 @@ fn status(
     parked_after: Option<&str>,
 ) -> Result<IndexStatus, DbError> {
     let counts = follower.counts();
-    let notes = board.notes();
+    let notes = board.work_notes();
     let captures = follower.captures();
     let mut sets = Vec::new();
-    for set in captures.sets()? {
+    for set in captures.list_sets()? {
         let set = set?;
         // Only this door imports sets, and it takes no other names.
         if let Ok(name) = SetName::new(&set.name) {
@@ -302,7 +306,7 @@ fn status(
     let lost_sets = health.lost_sets();
     let lost_sets = lost_sets.iter().filter_map(|name| SetName::new(name).ok());
     let mut parked = Vec::new();
-    for name in captures.parked()? {
+    for name in captures.parked_files()? {
         let name = name?;
         if parked_after.is_some_and(|after| name.as_str() <= after) {
             continue;
@@ -328,7 +332,7 @@ fn status(
     Ok(IndexStatus {
         state: notes.state,
         problem: notes.feed_problem.or(notes.job_problem),
-        position: follower.position()?.map(|position| position.number),
+        position: follower.feed_position()?.map(|position| position.number),
         captures: counts.captures.saturating_add(counts.set_captures),
         indexed: files,
         behind: counts.pending,
@@ -346,17 +350,17 @@ fn status(
 
 fn query_status(health: &Health, error: &QueryError) -> Status {
     if error.is_invalid() {
-        return Kind::Invalid.status(error.to_string());
+        return CallErrorKind::Invalid.to_status(error.to_string());
     }
     if let QueryError::Database(error) = error {
         health.check_error(error);
     }
-    Kind::Storage.status(error.to_string())
+    CallErrorKind::Storage.to_status(error.to_string())
 }
 
 fn storage(health: &Health, error: &DbError) -> Status {
     health.check_error(error);
-    Kind::Storage.status(format!("cannot read the database of the index: {error}"))
+    CallErrorKind::Storage.to_status(format!("cannot read the database of the index: {error}"))
 }
 
 #[cfg(test)]
@@ -375,12 +379,16 @@ mod tests {
         });
         assert_eq!(broken.next().await.unwrap().unwrap(), 1);
         let status = broken.next().await.unwrap().unwrap_err();
-        assert_eq!(Kind::from_status(&status), Kind::Internal, "{status}");
+        assert_eq!(
+            CallErrorKind::from_status(&status),
+            CallErrorKind::Internal,
+            "{status}"
+        );
         assert!(broken.next().await.is_none());
         let mut whole = start_answer(&tasks, "query", |answers| send_blocking(answers, 2));
         assert_eq!(whole.next().await.unwrap().unwrap(), 2);
-        assert!(!tasks.stop().is_cancelled());
+        assert!(!tasks.stop_token().is_cancelled());
         tasks.stop_all();
-        tasks.join(Duration::from_secs(10)).await.unwrap();
+        tasks.join_tasks(Duration::from_secs(10)).await.unwrap();
     }
 }

@@ -13,7 +13,7 @@ use documented::DocumentedFields;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::queue::QueueLimits;
+use crate::queue::FileQueueLimits;
 
 /// Everything in the settings file of an index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, DocumentedFields)]
@@ -33,10 +33,10 @@ impl PartSettings for Settings {
     const FORM: SettingsForm = SettingsForm {
         section: "index",
         sections: &[
-            Section::of::<Self>(""),
-            Section::of::<DaemonSettings>("daemon"),
-            Section::of::<RpcSettings>("rpc"),
-            Section::of::<IndexSettings>("index"),
+            Section::section_of::<Self>(""),
+            Section::section_of::<DaemonSettings>("daemon"),
+            Section::section_of::<RpcSettings>("rpc"),
+            Section::section_of::<IndexSettings>("index"),
         ],
         example: r#"
 [rpc]
@@ -171,8 +171,8 @@ impl IndexSettings {
     }
 
     /// Returns how much is read at once.
-    pub(crate) fn limits(&self) -> QueueLimits {
-        QueueLimits {
+    pub(crate) fn queue_limits(&self) -> FileQueueLimits {
+        FileQueueLimits {
             batches: self.jobs.get(),
             files: self.files_per_job.get(),
             bytes: self.bytes_per_job.bytes(),
@@ -183,7 +183,7 @@ impl IndexSettings {
 
 #[cfg(test)]
 mod tests {
-    use archive_daemon::settings::{Sources, load, print};
+    use archive_daemon::settings::{Sources, load_settings, print_settings};
 
     use super::*;
 
@@ -203,20 +203,25 @@ mod tests {
     /// Fails if a default is missing, or does not pass its own check.
     #[test]
     fn least_settings_are_enough() {
-        let settings: Settings = load(&sources(&[])).unwrap();
+        let settings: Settings = load_settings(&sources(&[])).unwrap();
         let expected = IndexSettings::new("d".into(), "127.0.0.1:1".to_owned(), "t.json".into());
         assert_eq!(settings.index, expected);
         settings.index.check().unwrap();
-        let printed = print(&settings).unwrap();
+        let printed = print_settings(&settings).unwrap();
         assert!(printed.contains("jobs = 2"), "{printed}");
     }
 
     /// Fails if a misspelt key is taken, or settings that cannot work are.
     #[test]
     fn faulty_settings_are_refused() {
-        let error = load::<Settings>(&sources(&["index.job=3"])).unwrap_err();
+        let error = load_settings::<Settings>(&sources(&["index.job=3"])).unwrap_err();
         assert!(error.to_string().contains("index.job"), "{error}");
-        let check = |set: &str| load::<Settings>(&sources(&[set])).unwrap().index.check();
+        let check = |set: &str| {
+            load_settings::<Settings>(&sources(&[set]))
+                .unwrap()
+                .index
+                .check()
+        };
         for name in ["index.retry", "index.compare"] {
             let zero = check(&format!("{name}=0 s"));
             let wanted = format!("{name} must be longer than 0");
@@ -226,7 +231,10 @@ mod tests {
         let many = many.unwrap_err().to_string();
         assert!(many.contains("10001") && many.contains("at most"), "{many}");
         for zero in ["index.jobs=0", "index.queries=0", "index.files_per_job=0"] {
-            assert!(load::<Settings>(&sources(&[zero])).is_err(), "{zero}");
+            assert!(
+                load_settings::<Settings>(&sources(&[zero])).is_err(),
+                "{zero}"
+            );
         }
     }
 }

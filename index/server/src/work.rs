@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Chance, Clock, Step, Worker, WorkerError};
+use archive_daemon::{Chance, Clock, Worker, WorkerStep, WorkerStepError};
 use archive_db::DbError;
 use archive_formats::cdx::Capture;
 use archive_model::FileName;
-use index_captures::{Captures, CheckPoint, FileProgress};
+use index_captures::{CaptureIndex, CheckPoint, FileProgress};
 use proto_index::status::Comparison;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -31,27 +31,27 @@ const MOST_NAMES: usize = 1000;
 
 /// The job that removes rows that no query shows, and makes changes durable.
 pub(crate) struct TidyWorker {
-    pub(crate) captures: Captures,
+    pub(crate) captures: CaptureIndex,
     pub(crate) health: Health,
 }
 
 impl Worker for TidyWorker {
     const NAME: &'static str = "tidy";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let captures = self.captures.clone();
         let health = self.health.clone();
         let swept = spawn_blocking(move || {
-            health.note(&captures)?;
-            let swept = captures.sweep(ROWS);
+            health.note_damage(&captures)?;
+            let swept = captures.sweep_rows(ROWS);
             Ok::<_, NoteError>(swept.inspect_err(|error| health.check_error(error))?)
         });
         let swept = swept.await??;
         // A query that began before the sweep may still run.
         if swept.is_complete || swept.read == 0 {
-            return Ok(Step::Idle(PAUSE));
+            return Ok(WorkerStep::Idle(PAUSE));
         }
-        Ok(Step::Again)
+        Ok(WorkerStep::Again)
     }
 }
 
@@ -66,7 +66,7 @@ const CHECK_PERIOD: Duration = Duration::from_hours(24);
 
 /// The job that reads all captures from time to time: damage is found before somebody asks for the captures in it.
 pub(crate) struct CheckWorker {
-    pub(crate) captures: Captures,
+    pub(crate) captures: CaptureIndex,
     pub(crate) health: Health,
     pub(crate) point: CheckPoint,
 }
@@ -74,18 +74,22 @@ pub(crate) struct CheckWorker {
 impl Worker for CheckWorker {
     const NAME: &'static str = "verify";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let captures = self.captures.clone();
         let health = self.health.clone();
         let mut point = self.point.clone();
         let checked = spawn_blocking(move || {
-            let checked = captures.check(&mut point, CHECKED);
+            let checked = captures.check_rows(&mut point, CHECKED);
             let is_end = checked.inspect_err(|error| health.check_error(error))?;
             Ok::<_, DbError>((is_end, point))
         });
         let (is_end, point) = checked.await??;
         self.point = point;
-        Ok(Step::Idle(if is_end { CHECK_PERIOD } else { CHECK_PAUSE }))
+        Ok(WorkerStep::Idle(if is_end {
+            CHECK_PERIOD
+        } else {
+            CHECK_PAUSE
+        }))
     }
 }
 
@@ -106,23 +110,23 @@ pub(crate) struct CompareWorker {
 impl Worker for CompareWorker {
     const NAME: &'static str = "compare";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         if !std::mem::replace(&mut self.has_waited, true) {
-            return Ok(Step::Idle(self.pause));
+            return Ok(WorkerStep::Idle(self.pause));
         }
-        let random: [u8; 8] = self.chance.bytes()?;
+        let random: [u8; 8] = self.chance.random_bytes()?;
         let follower = Arc::clone(&self.follower);
         let random = u64::from_le_bytes(random);
         let picked = spawn_blocking(move || pick(follower.captures(), random));
         if let Some(name) = picked.await?? {
             self.compare(&name).await?;
         }
-        Ok(Step::Idle(self.pause))
+        Ok(WorkerStep::Idle(self.pause))
     }
 }
 
 impl CompareWorker {
-    async fn compare(&self, name: &FileName) -> Result<(), WorkerError> {
+    async fn compare(&self, name: &FileName) -> Result<(), WorkerStepError> {
         let Some(found) = self.extractor.read_again(name).await? else {
             return Ok(());
         };
@@ -157,7 +161,7 @@ impl CompareWorker {
 }
 
 /// Picks an indexed file at random: one of some that follow a random name.
-fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
+fn pick(captures: &CaptureIndex, random: u64) -> Result<Option<FileName>, DbError> {
     let fits = |progress: &FileProgress, is_withdrawn: bool| {
         let is_read = matches!(
             progress,
@@ -173,7 +177,7 @@ fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
     };
     let start: String = [letter(random), letter(random >> 8)].iter().collect();
     for after in [Some(start.as_str()), None] {
-        for entry in captures.files(after)?.take(MOST_NAMES) {
+        for entry in captures.list_files(after)?.take(MOST_NAMES) {
             let entry = entry?;
             if fits(&entry.progress, entry.is_withdrawn) {
                 names.push(entry.name);
@@ -194,7 +198,7 @@ fn pick(captures: &Captures, random: u64) -> Result<Option<FileName>, DbError> {
 /// Compares captures that were read with those in the index: how many were read, and how many the index has otherwise,
 /// lacks, or has too many. `None`: the file is not in the index any more.
 fn differences(
-    captures: &Captures,
+    captures: &CaptureIndex,
     name: &str,
     found: &[Capture],
 ) -> Result<Option<(u64, u64)>, DbError> {
@@ -240,7 +244,7 @@ fn is_same(stored: &Capture, read: &Capture) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use index_captures::{Memory, OpenOptions};
+    use index_captures::{MemoryPlace, OpenOptions};
 
     use super::*;
 
@@ -253,14 +257,14 @@ mod tests {
         capture
     }
 
-    fn index(all: &[Capture]) -> Captures {
-        let memory = Memory::new().unwrap();
-        let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
-        let mut writer = opened.captures.file("a.warc").unwrap();
+    fn index(all: &[Capture]) -> CaptureIndex {
+        let memory = MemoryPlace::new().unwrap();
+        let opened = CaptureIndex::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+        let mut writer = opened.captures.begin_file("a.warc").unwrap();
         for capture in all {
-            writer.push(capture).unwrap();
+            writer.push_capture(capture).unwrap();
         }
-        writer.complete(None).unwrap();
+        writer.complete_file(None).unwrap();
         opened.captures
     }
 
@@ -309,8 +313,8 @@ mod tests {
     #[test]
     fn picked_file_is_indexed() {
         let index = index(&[capture(0, 200)]);
-        let mut update = index.update();
-        update.progress("b.warc", FileProgress::PENDING);
+        let mut update = index.update_files();
+        update.set_progress("b.warc", FileProgress::PENDING);
         update.commit().unwrap();
         for random in [0, 1, 0x0a0b_0c0d, u64::MAX] {
             let picked = pick(&index, random).unwrap().unwrap();

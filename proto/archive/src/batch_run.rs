@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use archive_model::batch::{JobClass, JobId, JobLimits, JobSpec};
 use archive_model::limits::{LARGEST_COMPONENT, LONGEST_ARGUMENTS, LONGEST_REASON, MOST_ARGUMENTS};
-use archive_model::{FileName, FileOutcome};
+use archive_model::{BatchFileOutcome, FileName};
 use archive_rpc::InvalidMessage;
 
-use crate::convert::{self, millis, read_spec, write_spec};
+use crate::convert::{self, read_spec, whole_millis, write_spec};
 use crate::wire;
 
 /// The longest time that a job may take; a job that asks for more gets this time.
@@ -36,13 +36,13 @@ impl JobRun {
     ///
     /// # Errors
     /// The first field that is missing or invalid.
-    pub fn read(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
+    pub fn read_open(open: wire::batch_run_request::Open) -> Result<Self, InvalidMessage> {
         let class = if open.of_index {
             JobClass::Index
         } else {
             JobClass::Research
         };
-        let after = convert::after(&open.after)?;
+        let after = convert::read_after(&open.after)?;
         Ok(Self {
             after,
             class,
@@ -53,7 +53,7 @@ impl JobRun {
     /// Reads the message that begins a reduce step.
     ///
     /// # Errors
-    /// The first field that is missing or invalid, as for [`JobRun::read`].
+    /// The first field that is missing or invalid, as for [`JobRun::read_open`].
     pub fn read_reduce(open: wire::batch_reduce_request::Open) -> Result<Self, InvalidMessage> {
         Self::from_parts(&open.id, open.spec, open.left_ms)
     }
@@ -64,7 +64,7 @@ impl JobRun {
         left_ms: u64,
     ) -> Result<Self, InvalidMessage> {
         let id = convert::job_id(id)?;
-        let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
+        let spec = spec.ok_or_else(|| InvalidMessage::missing_field("spec"))?;
         let component_size = spec.component_size;
         Ok(Self {
             id,
@@ -77,7 +77,7 @@ impl JobRun {
     }
 
     /// Writes the message that begins a run.
-    pub fn write(&self) -> wire::batch_run_request::Open {
+    pub fn write_open(&self) -> wire::batch_run_request::Open {
         wire::batch_run_request::Open {
             id: self.id.to_string(),
             spec: Some(write_spec(&self.spec, self.component_size)),
@@ -86,7 +86,7 @@ impl JobRun {
                 .as_ref()
                 .map(FileName::to_string)
                 .unwrap_or_default(),
-            left_ms: millis(self.left),
+            left_ms: whole_millis(self.left),
             of_index: self.class == JobClass::Index,
         }
     }
@@ -96,7 +96,7 @@ impl JobRun {
         wire::batch_reduce_request::Open {
             id: self.id.to_string(),
             spec: Some(write_spec(&self.spec, self.component_size)),
-            left_ms: millis(self.left),
+            left_ms: whole_millis(self.left),
         }
     }
 }
@@ -105,7 +105,7 @@ impl JobRun {
 fn read_complete(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
     if spec.job.is_empty() && !(1..=LARGEST_COMPONENT).contains(&spec.component_size) {
         let reason = format!("is {}, not 1 to {LARGEST_COMPONENT}", spec.component_size);
-        return Err(InvalidMessage::invalid("component_size", reason));
+        return Err(InvalidMessage::invalid_field("component_size", reason));
     }
     convert::name_pattern("files", &spec.files)?;
     for (field, value) in [
@@ -115,7 +115,7 @@ fn read_complete(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
         ("output", spec.output),
     ] {
         if value == 0 {
-            return Err(InvalidMessage::missing(field));
+            return Err(InvalidMessage::missing_field(field));
         }
     }
     check_arguments(&spec.arguments)?;
@@ -132,7 +132,7 @@ fn read_complete(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
 }
 
 fn check_arguments(arguments: &[wire::batch_spec::Value]) -> Result<(), InvalidMessage> {
-    let refused = |reason: String| Err(InvalidMessage::invalid("arguments", reason));
+    let refused = |reason: String| Err(InvalidMessage::invalid_field("arguments", reason));
     if arguments.len() > MOST_ARGUMENTS {
         return refused(format!("are more than {MOST_ARGUMENTS}"));
     }
@@ -154,7 +154,7 @@ fn check_arguments(arguments: &[wire::batch_spec::Value]) -> Result<(), InvalidM
 }
 
 /// Writes the outcome of a file.
-pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
+pub fn write_done(done: BatchFileOutcome) -> wire::batch_run_response::Done {
     let failure = |failure: archive_model::FileFailure| wire::BatchFailure {
         kind: wire::batch_failure::Kind::from(failure.kind).into(),
         offset: failure.offset,
@@ -177,20 +177,20 @@ pub fn write_done(done: FileOutcome) -> wire::batch_run_response::Done {
 ///
 /// # Errors
 /// The first field that is missing or invalid.
-pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, InvalidMessage> {
+pub fn read_done(done: wire::batch_run_response::Done) -> Result<BatchFileOutcome, InvalidMessage> {
     use archive_model::batch::MOST_FAILURES;
     if done.failures.len() > MOST_FAILURES {
         let reason = format!("are more than {MOST_FAILURES}");
-        return Err(InvalidMessage::invalid("failures", reason));
+        return Err(InvalidMessage::invalid_field("failures", reason));
     }
     if done.failures.is_empty() && done.more_failures > 0 {
         let reason = format!("are none, and {} more", done.more_failures);
-        return Err(InvalidMessage::invalid("failures", reason));
+        return Err(InvalidMessage::invalid_field("failures", reason));
     }
     let failure = |failure: wire::BatchFailure| {
         if failure.reason.chars().count() > LONGEST_REASON {
             let why = format!("is longer than {LONGEST_REASON} characters");
-            return Err(InvalidMessage::invalid("reason", why));
+            return Err(InvalidMessage::invalid_field("reason", why));
         }
         Ok(archive_model::FileFailure {
             kind: convert::failure_kind("kind", failure.kind)?,
@@ -198,11 +198,11 @@ pub fn read_done(done: wire::batch_run_response::Done) -> Result<FileOutcome, In
             reason: failure.reason,
         })
     };
-    Ok(FileOutcome {
+    Ok(BatchFileOutcome {
         name: convert::file_name("name", &done.name)?,
         node: convert::node_id(&done.node)?,
         volume: convert::volume_id(&done.volume)?,
-        root: convert::root("root", &done.root)?,
+        root: convert::read_root("root", &done.root)?,
         size: done.size,
         records: done.records,
         output: done.output,

@@ -27,31 +27,31 @@ use archive_model::{
     Approval, ArchiveError, Cause, FileName, Groups, InvalidNameList, NameList, NamePattern,
     NodeId, ReplicaId, Root, UploadId, VolumeId,
 };
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, InvalidMessage};
 use bytes::Bytes;
 use jiff::Timestamp;
 
 pub use act::{
-    act, ask_request, attic_place, attics_ref, node_selector, or_empty, volume_selector,
+    ask_request, attic_place, attics_ref, node_selector, or_empty, read_act, volume_selector,
 };
 pub use anomaly::{anomaly_message, filed_anomaly};
-pub use archive_rpc::text::plain;
+pub use archive_rpc::text::visible_text;
 pub use attic::{attic_item, attic_item_message, typed_id};
 pub use check::{check_response, check_step};
 pub use closed_sets::{
     act_kind, anomaly_class, anomaly_count_messages, anomaly_counts, anomaly_state, attic_kind,
     check_kind, copy_standing, failure_kind, finder, job_output, job_state, reduce, repair_outcome,
-    replica_kind, replica_progress, request_state, role, scrub_activity, unknown,
+    replica_kind, replica_progress, request_state, role, scrub_activity, unknown_value,
 };
 pub use copy::{file_copy, file_entry};
 pub use disk_order::{disk_order, disk_order_message};
-pub use drain::{drain, drain_message};
-pub use gap::{gap, gap_message, gap_within};
+pub use drain::{drain_message, read_drain};
+pub use gap::{gap_message, gap_within, read_gap};
 pub use job::{job_id, job_progress, job_progress_message, job_status, job_status_message};
-pub(crate) use job_spec::millis;
+pub(crate) use job_spec::whole_millis;
 pub use job_spec::{read_spec, write_spec};
 pub use mend::{mend_open, mend_order};
-pub use node::{mode, node_state, node_status, wire_mode};
+pub use node::{node_state, node_status, read_mode, wire_mode};
 pub use replica_status::{replica_status, replica_status_message};
 pub use scrub::{node_scrub, scrub_order, scrub_request, scrub_state};
 
@@ -66,10 +66,10 @@ fn text<T: std::str::FromStr<Err: std::fmt::Display>>(
     text: &str,
 ) -> Result<T, InvalidMessage> {
     if text.is_empty() {
-        return Err(InvalidMessage::missing(field));
+        return Err(InvalidMessage::missing_field(field));
     }
     text.parse()
-        .map_err(|error: T::Err| InvalidMessage::invalid(field, error.to_string()))
+        .map_err(|error: T::Err| InvalidMessage::invalid_field(field, error.to_string()))
 }
 
 /// Reads a field that may be empty: `None` then.
@@ -91,7 +91,8 @@ pub fn file_name(field: &'static str, value: &str) -> Result<FileName, InvalidMe
 
 /// Reads the expression that whole names must match; an empty one matches every name.
 pub fn name_pattern(field: &'static str, value: &str) -> Result<NamePattern, InvalidMessage> {
-    NamePattern::parse(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+    NamePattern::parse(value)
+        .map_err(|error| InvalidMessage::invalid_field(field, error.to_string()))
 }
 
 /// Reads names of files that are sorted, each once; `None` if the list is empty.
@@ -105,7 +106,7 @@ pub fn name_list(
     if values.is_empty() {
         return Ok(None);
     }
-    let invalid = |reason: String| InvalidMessage::invalid(field, reason);
+    let invalid = |reason: String| InvalidMessage::invalid_field(field, reason);
     // Too many names are not even parsed.
     if values.len() > NameList::MOST {
         return Err(invalid(InvalidNameList::Many(values.len()).to_string()));
@@ -116,13 +117,13 @@ pub fn name_list(
 }
 
 /// Writes names of files; no names if the list is absent.
-pub fn names(list: Option<&NameList>) -> Vec<String> {
+pub fn wire_names(list: Option<&NameList>) -> Vec<String> {
     let names = list.map(NameList::as_slice).unwrap_or_default();
     names.iter().map(ToString::to_string).collect()
 }
 
 /// Reads the name to list after; `None` if it is empty.
-pub fn after(value: &str) -> Result<Option<FileName>, InvalidMessage> {
+pub fn read_after(value: &str) -> Result<Option<FileName>, InvalidMessage> {
     optional("after", value)
 }
 
@@ -147,7 +148,7 @@ pub fn replica_id(value: &str) -> Result<ReplicaId, InvalidMessage> {
 }
 
 /// Reads a time.
-pub fn time(field: &'static str, value: &str) -> Result<Timestamp, InvalidMessage> {
+pub fn read_time(field: &'static str, value: &str) -> Result<Timestamp, InvalidMessage> {
     text(field, value)
 }
 
@@ -164,7 +165,7 @@ fn timestamp(
     field: &'static str,
     value: Option<prost_types::Timestamp>,
 ) -> Result<Timestamp, InvalidMessage> {
-    optional_timestamp(field, value)?.ok_or_else(|| InvalidMessage::missing(field))
+    optional_timestamp(field, value)?.ok_or_else(|| InvalidMessage::missing_field(field))
 }
 
 /// Reads a time that is sent as a number and may be absent.
@@ -177,11 +178,11 @@ pub fn optional_timestamp(
     };
     if nanos < 0 {
         let reason = format!("has {nanos} nanoseconds, but they count forwards");
-        return Err(InvalidMessage::invalid(field, reason));
+        return Err(InvalidMessage::invalid_field(field, reason));
     }
     Timestamp::new(seconds, nanos)
         .map(Some)
-        .map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+        .map_err(|error| InvalidMessage::invalid_field(field, error.to_string()))
 }
 
 /// Writes a time as a number.
@@ -197,8 +198,8 @@ fn timestamp_message(time: Timestamp) -> prost_types::Timestamp {
 }
 
 /// Reads a root.
-pub fn root(field: &'static str, value: &[u8]) -> Result<Root, InvalidMessage> {
-    Root::try_from(value).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+pub fn read_root(field: &'static str, value: &[u8]) -> Result<Root, InvalidMessage> {
+    Root::try_from(value).map_err(|error| InvalidMessage::invalid_field(field, error.to_string()))
 }
 
 /// Reads a root that may be absent.
@@ -206,13 +207,13 @@ pub fn optional_root(field: &'static str, value: &[u8]) -> Result<Option<Root>, 
     if value.is_empty() {
         Ok(None)
     } else {
-        root(field, value).map(Some)
+        read_root(field, value).map(Some)
     }
 }
 
 /// Reads a text for people; `None` if it is empty.
 fn plain_text(value: &str) -> Option<String> {
-    (!value.is_empty()).then(|| plain(value))
+    (!value.is_empty()).then(|| visible_text(value))
 }
 
 /// Writes a value that may be absent.
@@ -221,16 +222,16 @@ fn text_of(value: Option<impl ToString>) -> String {
 }
 
 /// Reads who asked for an act, and why.
-pub fn cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
-    Cause::new(who, why).map_err(|error| InvalidMessage::invalid(error.field, error.reason))
+pub fn read_cause(who: &str, why: &str) -> Result<Cause, InvalidMessage> {
+    Cause::new(who, why).map_err(|error| InvalidMessage::invalid_field(error.field, error.reason))
 }
 
 /// Reads the approval of an act; `None` if no two persons decided it.
-pub fn approval(value: Option<wire::Approval>) -> Result<Option<Approval>, InvalidMessage> {
+pub fn read_approval(value: Option<wire::Approval>) -> Result<Option<Approval>, InvalidMessage> {
     let field = |name, text: String| match text.len() {
-        0 => Err(InvalidMessage::missing(name)),
+        0 => Err(InvalidMessage::missing_field(name)),
         1..=MAX_PERSON if !text.contains(char::is_control) => Ok(text),
-        _ => Err(InvalidMessage::invalid(
+        _ => Err(InvalidMessage::invalid_field(
             name,
             format!("has control characters, or more than {MAX_PERSON} bytes"),
         )),
@@ -267,7 +268,7 @@ pub fn optional_bytes<const N: usize>(
     value
         .try_into()
         .map(Some)
-        .or(Err(InvalidMessage::invalid(field, reason)))
+        .or(Err(InvalidMessage::invalid_field(field, reason)))
 }
 
 /// Writes a root.
@@ -276,12 +277,15 @@ pub fn root_bytes(root: &Root) -> Bytes {
 }
 
 /// Reads a set of groups.
-pub fn groups(field: &'static str, ranges: &[wire::GroupRange]) -> Result<Groups, InvalidMessage> {
+pub fn read_groups(
+    field: &'static str,
+    ranges: &[wire::GroupRange],
+) -> Result<Groups, InvalidMessage> {
     let pairs: Vec<(u64, u64)> = ranges
         .iter()
         .map(|range| (range.start, range.end))
         .collect();
-    Groups::try_from(pairs).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+    Groups::try_from(pairs).map_err(|error| InvalidMessage::invalid_field(field, error.to_string()))
 }
 
 /// Writes a set of groups.
@@ -298,18 +302,18 @@ pub fn group_ranges(groups: &Groups) -> Vec<wire::GroupRange> {
 /// Writes an error of the archive as a status: its text for people, its kind for programs.
 pub fn to_status(error: &ArchiveError) -> tonic::Status {
     let kind = match error {
-        ArchiveError::Invalid(_) | ArchiveError::Name { .. } => Kind::Invalid,
-        ArchiveError::NotFound(_) => Kind::NotFound,
-        ArchiveError::Exists { .. } => Kind::Exists,
-        ArchiveError::Busy(_) => Kind::Busy,
-        ArchiveError::Mismatch { .. } => Kind::Mismatch,
-        ArchiveError::NotEnoughReplicas { .. } => Kind::NotEnoughReplicas,
-        ArchiveError::Damaged { .. } => Kind::Damaged,
-        ArchiveError::Refused(_) => Kind::Refused,
-        ArchiveError::NoSpace(_) => Kind::NoSpace,
-        ArchiveError::Unavailable(_) => Kind::Unavailable,
-        ArchiveError::TimedOut(_) => Kind::TimedOut,
-        ArchiveError::Storage(_) => Kind::Storage,
+        ArchiveError::Invalid(_) | ArchiveError::Name { .. } => CallErrorKind::Invalid,
+        ArchiveError::NotFound(_) => CallErrorKind::NotFound,
+        ArchiveError::Exists { .. } => CallErrorKind::Exists,
+        ArchiveError::Busy(_) => CallErrorKind::Busy,
+        ArchiveError::Mismatch { .. } => CallErrorKind::Mismatch,
+        ArchiveError::NotEnoughReplicas { .. } => CallErrorKind::NotEnoughReplicas,
+        ArchiveError::Damaged { .. } => CallErrorKind::Damaged,
+        ArchiveError::Refused(_) => CallErrorKind::Refused,
+        ArchiveError::NoSpace(_) => CallErrorKind::NoSpace,
+        ArchiveError::Unavailable(_) => CallErrorKind::Unavailable,
+        ArchiveError::TimedOut(_) => CallErrorKind::TimedOut,
+        ArchiveError::Storage(_) => CallErrorKind::Storage,
     };
-    kind.status(error.to_string())
+    kind.to_status(error.to_string())
 }

@@ -47,7 +47,7 @@ impl TryFrom<wire::FeedFile> for FeedFile {
         Ok(Self {
             name: convert::file_name("name", &message.name)?,
             size: message.size,
-            root: convert::root("root", &message.root)?,
+            root: convert::read_root("root", &message.root)?,
         })
     }
 }
@@ -73,14 +73,14 @@ impl TryFrom<wire::FeedChange> for FeedChange {
             wire::ChangeKind::NewRoot => ChangeKind::NewRoot,
             wire::ChangeKind::Unspecified => {
                 let said = format!("is {}, which this build does not know", message.kind);
-                return Err(InvalidMessage::invalid("kind", said));
+                return Err(InvalidMessage::invalid_field("kind", said));
             }
         };
         let position = message.position;
-        let position = position.ok_or_else(|| InvalidMessage::missing("position"))?;
+        let position = position.ok_or_else(|| InvalidMessage::missing_field("position"))?;
         let file = message
             .file
-            .ok_or_else(|| InvalidMessage::missing("file"))?;
+            .ok_or_else(|| InvalidMessage::missing_field("file"))?;
         Ok(Self {
             position: position.into(),
             kind,

@@ -8,152 +8,152 @@ use archive_rpc::{Role, Rules};
 /// Returns the rules of `holdfast.archive.v1`.
 ///
 /// A role that includes another (an officer is a reader) need not be named beside it.
-pub fn rules() -> Rules {
+pub fn archive_rules() -> Rules {
     Rules::new()
-        .allow("/holdfast.archive.v1.Ingest/Store", &[Role::Harvester])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Ingest/Store", &[Role::Harvester])
+        .allow_call(
             "/holdfast.archive.v1.Ingest/Stat",
             &[Role::Harvester, Role::Reader, Role::Custodian],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Access/Get",
             &[Role::Reader, Role::Index, Role::Viewer],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Access/List",
             &[Role::Reader, Role::Index, Role::Viewer],
         )
-        .allow("/holdfast.archive.v1.Access/Changes", &[Role::Index])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Access/Changes", &[Role::Index])
+        .allow_call(
             "/holdfast.archive.v1.Access/Status",
             &[Role::Reader, Role::Operator],
         )
-        .allow("/holdfast.archive.v1.Replica/Heartbeat", &[Role::Node])
-        .allow("/holdfast.archive.v1.Replica/Place", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Replica/Locate", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Replica/Listing", &[Role::Repository])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Replica/Heartbeat", &[Role::Node])
+        .allow_call("/holdfast.archive.v1.Replica/Place", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Replica/Locate", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Replica/Listing", &[Role::Repository])
+        .allow_call(
             "/holdfast.archive.v1.Replica/ReplicaState",
             &[Role::Repository],
         )
-        .allow("/holdfast.archive.v1.Node/Upload", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/Read", &[Role::Repository])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Node/Upload", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/Read", &[Role::Repository])
+        .allow_call(
             "/holdfast.archive.v1.Node/Find",
             &[Role::Repository, Role::Monitor],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Node/Files",
             &[Role::Repository, Role::Monitor],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Node/NodeState",
             &[Role::Repository, Role::Monitor],
         )
-        .allow("/holdfast.archive.v1.Node/Verify", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/Mend", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/Scrub", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/SetVolume", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/SetMode", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/Attic", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/PutAside", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/RestoreItem", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/Purge", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/Adopt", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/Admissions", &[Role::Repository])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Node/Verify", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/Mend", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/Scrub", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/SetVolume", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/SetMode", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/Attic", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/PutAside", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/RestoreItem", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/Purge", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/Adopt", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/Admissions", &[Role::Repository])
+        .allow_call(
             "/holdfast.archive.v1.Access/Salvage",
             &[Role::Reader, Role::Index, Role::Viewer],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Access/Receipt",
             &[Role::Harvester, Role::Reader],
         )
-        .allow("/holdfast.archive.v1.Preservation/Check", &[Role::Officer])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Preservation/Check", &[Role::Officer])
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Anomalies",
             &[Role::Officer, Role::Custodian, Role::Operator],
         )
-        .allow("/holdfast.archive.v1.Preservation/Repair", &[Role::Officer])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Preservation/Repair", &[Role::Officer])
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Scrubs",
             &[Role::Officer, Role::Operator],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Replace",
             &[Role::Officer],
         )
-        .allow("/holdfast.archive.v1.Preservation/Adopt", &[Role::Officer])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Preservation/Adopt", &[Role::Officer])
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Attics",
             &[Role::Officer, Role::Custodian],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Restore",
             &[Role::Officer],
         )
         // The repository decides for each act which roles may ask for it, and approve it.
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Ask",
             &[Role::Custodian, Role::Officer, Role::Operator],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Requests",
             &[Role::Custodian, Role::Officer, Role::Operator],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Approve",
             &[Role::Custodian, Role::Officer],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Withdraw",
             &[Role::Custodian, Role::Officer, Role::Operator],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Volume",
             &[Role::Operator],
         )
-        .allow("/holdfast.archive.v1.Preservation/Node", &[Role::Operator])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Preservation/Node", &[Role::Operator])
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Bootstrap",
             &[Role::Operator],
         )
-        .allow("/holdfast.archive.v1.Preservation/Audit", &[Role::Officer])
-        .allow(
+        .allow_call("/holdfast.archive.v1.Preservation/Audit", &[Role::Officer])
+        .allow_call(
             "/holdfast.archive.v1.Preservation/Export",
             &[Role::Operator],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Preservation/NotifyTest",
             &[Role::Operator],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Batch/BatchJobs",
             &[Role::Researcher, Role::Index],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Batch/BatchSubmit",
             &[Role::Researcher, Role::Index],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Batch/BatchList",
             &[Role::Researcher, Role::Operator, Role::Index],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Batch/BatchFind",
             &[Role::Researcher, Role::Operator, Role::Index],
         )
         // A job of another caller is refused by the repository, job by job.
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Batch/BatchCancel",
             &[Role::Researcher, Role::Operator, Role::Index],
         )
-        .allow(
+        .allow_call(
             "/holdfast.archive.v1.Batch/BatchOutput",
             &[Role::Researcher, Role::Index],
         )
-        .allow("/holdfast.archive.v1.Node/RunBatch", &[Role::Repository])
-        .allow("/holdfast.archive.v1.Node/ReduceBatch", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/RunBatch", &[Role::Repository])
+        .allow_call("/holdfast.archive.v1.Node/ReduceBatch", &[Role::Repository])
 }
 
 #[cfg(test)]
@@ -163,6 +163,6 @@ mod tests {
     /// Fails if an RPC has no rule, or a rule no RPC.
     #[test]
     fn rules_and_rpcs_match_each_other() {
-        archive_rpc::testing::check_rules(&rules(), crate::DESCRIPTORS);
+        archive_rpc::testing::check_rules(&archive_rules(), crate::DESCRIPTORS);
     }
 }

@@ -14,7 +14,7 @@ const LONGEST_TEXT: usize = 1 << 20;
 const MOST_EXTRA: usize = 100;
 
 /// Writes a capture.
-pub fn write(capture: Capture) -> wire::Capture {
+pub fn write_capture(capture: Capture) -> wire::Capture {
     let text = Option::unwrap_or_default;
     wire::Capture {
         key: capture.key,
@@ -46,20 +46,20 @@ pub fn write(capture: Capture) -> wire::Capture {
 /// # Errors
 ///
 /// Fails with the name of the field that is missing, too long or invalid.
-pub fn read(message: wire::Capture) -> Result<Capture, InvalidMessage> {
+pub fn read_capture(message: wire::Capture) -> Result<Capture, InvalidMessage> {
     if message.key.is_empty() {
-        return Err(InvalidMessage::missing("key"));
+        return Err(InvalidMessage::missing_field("key"));
     }
-    let timestamp: Stamp = fields::parsed("timestamp", &message.timestamp)?;
+    let timestamp: Stamp = fields::parse_field("timestamp", &message.timestamp)?;
     let status = match message.status {
         0 => None,
         status => Some(u16::try_from(status).map_err(|_large| {
-            InvalidMessage::invalid("status", format!("is {status}, more than 65535"))
+            InvalidMessage::invalid_field("status", format!("is {status}, more than 65535"))
         })?),
     };
     if message.extra.len() > MOST_EXTRA {
         let reason = format!("has more than {MOST_EXTRA} fields");
-        return Err(InvalidMessage::invalid("extra", reason));
+        return Err(InvalidMessage::invalid_field("extra", reason));
     }
     let mut capture = Capture::new(bounded("key", message.key)?, timestamp);
     capture.original = optional("original", message.original)?;
@@ -96,9 +96,9 @@ fn optional(field: &'static str, text: String) -> Result<Option<String>, Invalid
 
 /// Refuses a text that is too long, or that would not be one line.
 fn bounded(field: &'static str, text: String) -> Result<String, InvalidMessage> {
-    let text = fields::bounded(field, text, LONGEST_TEXT)?;
+    let text = fields::bounded_text(field, text, LONGEST_TEXT)?;
     if text.contains(['\n', '\r']) {
-        return Err(InvalidMessage::invalid(field, "holds a line end"));
+        return Err(InvalidMessage::invalid_field(field, "holds a line end"));
     }
     Ok(text)
 }
@@ -135,7 +135,7 @@ mod tests {
     fn captures_survive_the_wire() {
         let bare = Capture::new("-", "20260102030405123".parse().unwrap());
         for capture in [capture(), bare] {
-            assert_eq!(read(write(capture.clone())), Ok(capture));
+            assert_eq!(read_capture(write_capture(capture.clone())), Ok(capture));
         }
     }
 
@@ -143,9 +143,9 @@ mod tests {
     #[test]
     fn faulty_captures_name_their_field() {
         let refused = |field: &str, change: &dyn Fn(&mut wire::Capture)| {
-            let mut message = write(capture());
+            let mut message = write_capture(capture());
             change(&mut message);
-            let error = read(message).unwrap_err();
+            let error = read_capture(message).unwrap_err();
             assert_eq!(error.field, field, "{error}");
         };
         refused("key", &|message| message.key.clear());

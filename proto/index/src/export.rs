@@ -69,7 +69,7 @@ impl ExportFormat {
     ///
     /// # Errors
     /// This build does not know the form, or no lines can be written by the legend.
-    pub fn read(message: Option<WireFormat>) -> Result<Self, InvalidMessage> {
+    pub fn read_format(message: Option<WireFormat>) -> Result<Self, InvalidMessage> {
         match message {
             None => Ok(Self::default()),
             Some(WireFormat::Form(number)) => {
@@ -77,19 +77,19 @@ impl ExportFormat {
                 let found = named.find(|named| i32::from(named.form) == number);
                 let unknown = || {
                     let reason = format!("is {number}, which this build does not know");
-                    InvalidMessage::invalid("form", reason)
+                    InvalidMessage::invalid_field("form", reason)
                 };
                 found
                     .map(|named| Self((named.format)()))
                     .ok_or_else(unknown)
             }
             Some(WireFormat::Legend(letters)) => Self::of_legend(&letters)
-                .map_err(|error| InvalidMessage::invalid("legend", error.to_string())),
+                .map_err(|error| InvalidMessage::invalid_field("legend", error.to_string())),
         }
     }
 
     /// Writes the form as a request names it.
-    pub fn write(&self) -> WireFormat {
+    pub fn write_format(&self) -> WireFormat {
         match self.named() {
             Some(named) => WireFormat::Form(named.form.into()),
             None => WireFormat::Legend(self.letters()),
@@ -112,7 +112,7 @@ impl ExportFormat {
     fn of_legend(text: &str) -> Result<Self, InvalidExportFormat> {
         let letters = text.trim();
         let letters = letters.strip_prefix("CDX ").unwrap_or(letters);
-        match Format::sniff(&format!("{HEADER}{letters}")) {
+        match Format::sniff_line(&format!("{HEADER}{letters}")) {
             Ok(format) if !letters.is_empty() => Ok(Self(format)),
             _ => Err(InvalidExportFormat(text.chars().take(200).collect())),
         }
@@ -157,11 +157,14 @@ mod tests {
         for text in ["cdxj", "cdx9", "cdx11", "cdx14", "N b a", "A e b m n g v c"] {
             let format: ExportFormat = text.parse().unwrap();
             assert_eq!(format.to_string(), text);
-            assert_eq!(ExportFormat::read(Some(format.write())), Ok(format));
+            assert_eq!(
+                ExportFormat::read_format(Some(format.write_format())),
+                Ok(format)
+            );
         }
-        assert_eq!(ExportFormat::read(None), Ok(ExportFormat::default()));
+        assert_eq!(ExportFormat::read_format(None), Ok(ExportFormat::default()));
         let named: ExportFormat = "CDX N b a m s k r M S V g".parse().unwrap();
-        assert_eq!(named.write(), WireFormat::Form(Form::Cdx11.into()));
+        assert_eq!(named.write_format(), WireFormat::Form(Form::Cdx11.into()));
     }
 
     /// Fails if a form that nobody knows is guessed, or the error does not name the field.
@@ -170,11 +173,11 @@ mod tests {
         for text in ["", " ", "cdx12", "N", "N bb", "CDX"] {
             assert!(text.parse::<ExportFormat>().is_err(), "{text:?}");
             let legend = WireFormat::Legend(text.to_owned());
-            let error = ExportFormat::read(Some(legend)).unwrap_err();
+            let error = ExportFormat::read_format(Some(legend)).unwrap_err();
             assert_eq!(error.field, "legend", "{text:?}");
         }
         for number in [0, 99] {
-            let error = ExportFormat::read(Some(WireFormat::Form(number))).unwrap_err();
+            let error = ExportFormat::read_format(Some(WireFormat::Form(number))).unwrap_err();
             assert_eq!(error.field, "form");
         }
     }

@@ -1,6 +1,6 @@
 //! Queries between the wire and `archive_formats::cdx::query`.
 //!
-//! From the wire a query must pass the rules of its own types and [`CaptureQuery::validate`].
+//! From the wire a query must pass the rules of its own types and [`CaptureQuery::validate_query`].
 
 use archive_formats::cdx::query::{
     Anchoring, CaptureField, CaptureQuery, Collapse, Cursor, CursorSource, Filter, FilterTest,
@@ -19,7 +19,7 @@ use crate::wire::query_request::{Keys, Limit as WireLimit};
 const LONGEST_TEXT: usize = 256 * 1024;
 
 /// Writes a query.
-pub fn write(query: &CaptureQuery) -> wire::QueryRequest {
+pub fn write_query(query: &CaptureQuery) -> wire::QueryRequest {
     let keys = match &query.keys {
         KeyMatch::Exact(key) => Keys::Exact(key.to_string()),
         KeyMatch::Within(range) => Keys::Within(wire::query_request::KeyRange {
@@ -68,9 +68,11 @@ fn source(cursor: &Cursor, part: impl Fn(&CursorSource) -> &String) -> String {
 /// # Errors
 ///
 /// Fails with the name of the field that is missing or breaks a rule.
-pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage> {
+pub fn read_query(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage> {
     let keys = match message.keys {
-        Some(Keys::Exact(key)) if key.is_empty() => return Err(InvalidMessage::missing("exact")),
+        Some(Keys::Exact(key)) if key.is_empty() => {
+            return Err(InvalidMessage::missing_field("exact"));
+        }
         Some(Keys::Exact(key)) => KeyMatch::Exact(UrlKey::from_index(&bounded("exact", key)?)),
         Some(Keys::Within(range)) => KeyMatch::Within(KeyRange {
             start: bounded("within.start", range.start)?,
@@ -79,7 +81,7 @@ pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage>
                 .map(|end| bounded("within.end", end))
                 .transpose()?,
         }),
-        None => return Err(InvalidMessage::missing("keys")),
+        None => return Err(InvalidMessage::missing_field("keys")),
     };
     // The number is checked before anything is compiled.
     if message.filters.len() > MAX_FILTERS {
@@ -87,26 +89,28 @@ pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage>
             "has {} filters, more than {MAX_FILTERS}",
             message.filters.len()
         );
-        return Err(InvalidMessage::invalid("filters", reason));
+        return Err(InvalidMessage::invalid_field("filters", reason));
     }
     if message.collapse.len() > MAX_COLLAPSES {
         let reason = format!(
             "has {} fields, more than {MAX_COLLAPSES}",
             message.collapse.len()
         );
-        return Err(InvalidMessage::invalid("collapse", reason));
+        return Err(InvalidMessage::invalid_field("collapse", reason));
     }
     let order = match wire::Order::try_from(message.order) {
         Ok(wire::Order::Ascending) => Order::Ascending,
         Ok(wire::Order::Descending) => Order::Descending,
-        Ok(wire::Order::Closest) => Order::Closest(fields::parsed("closest", &message.closest)?),
-        Ok(wire::Order::Unspecified) => return Err(InvalidMessage::missing("order")),
+        Ok(wire::Order::Closest) => {
+            Order::Closest(fields::parse_field("closest", &message.closest)?)
+        }
+        Ok(wire::Order::Unspecified) => return Err(InvalidMessage::missing_field("order")),
         Err(_) => return Err(unknown("order", message.order)),
     };
     let query = CaptureQuery {
         span: TimeSpan {
-            from: fields::optional("from", &message.from)?,
-            to: fields::optional("to", &message.to)?,
+            from: fields::parse_optional("from", &message.from)?,
+            to: fields::parse_optional("to", &message.to)?,
         },
         filters: message
             .filters
@@ -132,8 +136,8 @@ pub fn read(message: wire::QueryRequest) -> Result<CaptureQuery, InvalidMessage>
         ..CaptureQuery::new(keys)
     };
     query
-        .validate()
-        .map_err(|error| InvalidMessage::invalid("query", error.to_string()))?;
+        .validate_query()
+        .map_err(|error| InvalidMessage::invalid_field("query", error.to_string()))?;
     Ok(query)
 }
 
@@ -171,15 +175,15 @@ fn read_filter(message: wire::Filter) -> Result<Filter, InvalidMessage> {
                 Ok(WireAnchoring::Whole) => Anchoring::Whole,
                 Ok(WireAnchoring::Start) => Anchoring::Start,
                 Ok(WireAnchoring::Anywhere) => Anchoring::Anywhere,
-                Ok(WireAnchoring::Unspecified) => return Err(InvalidMessage::missing(field)),
+                Ok(WireAnchoring::Unspecified) => return Err(InvalidMessage::missing_field(field)),
                 Err(_) => return Err(unknown(field, pattern.anchoring)),
             };
             let pattern = Pattern::new(&pattern.expression, anchoring);
             FilterTest::Matches(pattern.map_err(|error| {
-                InvalidMessage::invalid("filters.matches.expression", error.to_string())
+                InvalidMessage::invalid_field("filters.matches.expression", error.to_string())
             })?)
         }
-        None => return Err(InvalidMessage::missing("filters.test")),
+        None => return Err(InvalidMessage::missing_field("filters.test")),
     };
     Ok(Filter {
         field: read_field("filters.field", message.field)?,
@@ -235,7 +239,7 @@ fn read_field(
     message: Option<wire::Field>,
 ) -> Result<CaptureField, InvalidMessage> {
     use wire::FieldName as Name;
-    let message = message.ok_or_else(|| InvalidMessage::missing(path))?;
+    let message = message.ok_or_else(|| InvalidMessage::missing_field(path))?;
     Ok(match Name::try_from(message.name) {
         Ok(Name::Key) => CaptureField::Key,
         Ok(Name::Timestamp) => CaptureField::Timestamp,
@@ -252,11 +256,11 @@ fn read_field(
         Ok(Name::OriginalOffset) => CaptureField::OriginalOffset,
         Ok(Name::OriginalFile) => CaptureField::OriginalFile,
         Ok(Name::Extra) if message.extra.is_empty() => {
-            return Err(InvalidMessage::invalid(path, "names no extra field"));
+            return Err(InvalidMessage::invalid_field(path, "names no extra field"));
         }
         Ok(Name::Extra) => CaptureField::Extra(bounded(path, message.extra)?),
         Ok(Name::Line) => CaptureField::Line,
-        Ok(Name::Unspecified) => return Err(InvalidMessage::missing(path)),
+        Ok(Name::Unspecified) => return Err(InvalidMessage::missing_field(path)),
         Err(_) => return Err(unknown(path, message.name)),
     })
 }
@@ -264,7 +268,7 @@ fn read_field(
 fn read_cursor(message: wire::Cursor) -> Result<Cursor, InvalidMessage> {
     Ok(Cursor {
         key: bounded("cursor.key", message.key)?,
-        timestamp: fields::parsed("cursor.timestamp", &message.timestamp)?,
+        timestamp: fields::parse_field("cursor.timestamp", &message.timestamp)?,
         file: bounded("cursor.file", message.file)?,
         offset: message.offset,
         source: CursorSource {
@@ -276,11 +280,11 @@ fn read_cursor(message: wire::Cursor) -> Result<Cursor, InvalidMessage> {
 }
 
 fn bounded(field: &'static str, text: String) -> Result<String, InvalidMessage> {
-    fields::bounded(field, text, LONGEST_TEXT)
+    fields::bounded_text(field, text, LONGEST_TEXT)
 }
 
 fn unknown(field: &'static str, value: i32) -> InvalidMessage {
-    InvalidMessage::invalid(field, format!("has the unknown value {value}"))
+    InvalidMessage::invalid_field(field, format!("has the unknown value {value}"))
 }
 
 #[cfg(test)]

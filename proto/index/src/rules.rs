@@ -6,17 +6,17 @@ use archive_rpc::{Role, Rules};
 /// Returns the rules of `holdfast.index.v1`.
 ///
 /// A role that includes another (a researcher is a reader) need not be named beside it.
-pub fn rules() -> Rules {
+pub fn index_rules() -> Rules {
     Rules::new()
-        .allow(
+        .allow_call(
             "/holdfast.index.v1.Captures/Query",
             &[Role::Reader, Role::Viewer],
         )
-        .allow("/holdfast.index.v1.Captures/Status", &[Role::Operator])
-        .allow("/holdfast.index.v1.Captures/Retry", &[Role::Operator])
-        .allow("/holdfast.index.v1.Captures/Rebuild", &[Role::Operator])
-        .allow("/holdfast.index.v1.Captures/Import", &[Role::Operator])
-        .allow("/holdfast.index.v1.Captures/Export", &[Role::Operator])
+        .allow_call("/holdfast.index.v1.Captures/Status", &[Role::Operator])
+        .allow_call("/holdfast.index.v1.Captures/Retry", &[Role::Operator])
+        .allow_call("/holdfast.index.v1.Captures/Rebuild", &[Role::Operator])
+        .allow_call("/holdfast.index.v1.Captures/Import", &[Role::Operator])
+        .allow_call("/holdfast.index.v1.Captures/Export", &[Role::Operator])
 }
 
 #[cfg(test)]
@@ -26,6 +26,6 @@ mod tests {
     /// Fails if an RPC has no rule, or a rule names no RPC.
     #[test]
     fn rules_and_rpcs_are_the_same() {
-        archive_rpc::testing::check_rules(&rules(), crate::DESCRIPTORS);
+        archive_rpc::testing::check_rules(&index_rules(), crate::DESCRIPTORS);
     }
 }

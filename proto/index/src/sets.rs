@@ -67,8 +67,8 @@ impl SetName {
     /// # Errors
     ///
     /// Fails when the field is empty, or no such name.
-    pub fn read(field: &'static str, text: &str) -> Result<Self, InvalidMessage> {
-        fields::parsed(field, text)
+    pub fn read_set(field: &'static str, text: &str) -> Result<Self, InvalidMessage> {
+        fields::parse_field(field, text)
     }
 }
 
@@ -138,7 +138,7 @@ impl TryFrom<wire::ImportResponse> for ImportOutcome {
     fn try_from(message: wire::ImportResponse) -> Result<Self, InvalidMessage> {
         if message.bad.len() > MOST_BAD_LINES {
             let reason = format!("has more than {MOST_BAD_LINES} lines");
-            return Err(InvalidMessage::invalid("bad", reason));
+            return Err(InvalidMessage::invalid_field("bad", reason));
         }
         Ok(Self {
             captures: message.captures,

@@ -5,7 +5,7 @@ use archive_rpc::InvalidMessage;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::fields::{self, parsed};
+use crate::fields::{self, parse_field};
 use crate::sets::SetName;
 use crate::wire;
 use crate::wire::status_response as message;
@@ -172,34 +172,34 @@ impl TryFrom<wire::StatusResponse> for IndexStatus {
             Ok(message::State::Listing) => FollowState::Listing,
             Ok(message::State::Following) => FollowState::Following,
             Ok(message::State::Waiting) => FollowState::Waiting,
-            Ok(message::State::Unspecified) => return Err(InvalidMessage::missing("state")),
+            Ok(message::State::Unspecified) => return Err(InvalidMessage::missing_field("state")),
             Err(_) => {
                 let reason = format!("has the unknown value {}", status.state);
-                return Err(InvalidMessage::invalid("state", reason));
+                return Err(InvalidMessage::invalid_field("state", reason));
             }
         };
         if status.parked.len() > MOST_PARKED {
             let reason = format!("has more than {MOST_PARKED} files");
-            return Err(InvalidMessage::invalid("parked", reason));
+            return Err(InvalidMessage::invalid_field("parked", reason));
         }
         let set = |set: message::Set| {
             Ok(SetStatus {
-                name: SetName::read("sets.name", &set.name)?,
+                name: SetName::read_set("sets.name", &set.name)?,
                 captures: set.captures,
             })
         };
         let parked = |file: message::Parked| {
             Ok(ParkedFile {
-                name: parsed("parked.name", &file.name)?,
+                name: parse_field("parked.name", &file.name)?,
                 reason: file.reason,
                 failures: file.failures,
-                since: parsed("parked.since", &file.since)?,
+                since: parse_field("parked.since", &file.since)?,
             })
         };
         let comparison = |comparison: message::Comparison| {
             Ok::<_, InvalidMessage>(Comparison {
-                time: parsed("comparison.time", &comparison.time)?,
-                name: parsed("comparison.name", &comparison.name)?,
+                time: parse_field("comparison.time", &comparison.time)?,
+                name: parse_field("comparison.name", &comparison.name)?,
                 captures: comparison.captures,
                 differences: comparison.differences,
             })
@@ -221,7 +221,7 @@ impl TryFrom<wire::StatusResponse> for IndexStatus {
             lost_sets: status
                 .lost_sets
                 .iter()
-                .map(|name| SetName::read("lost_sets", name))
+                .map(|name| SetName::read_set("lost_sets", name))
                 .collect::<Result<_, InvalidMessage>>()?,
             parked: status
                 .parked
@@ -243,7 +243,7 @@ impl TryFrom<wire::StatusResponse> for IndexStatus {
 ///
 /// Fails when the text is no name of an archive file.
 pub fn optional_name(field: &'static str, text: &str) -> Result<Option<FileName>, InvalidMessage> {
-    fields::optional(field, text)
+    fields::parse_optional(field, text)
 }
 
 /// Reads the names of files.
@@ -251,8 +251,8 @@ pub fn optional_name(field: &'static str, text: &str) -> Result<Option<FileName>
 /// # Errors
 ///
 /// Fails if a text is not the name of an archive file.
-pub fn names(field: &'static str, texts: &[String]) -> Result<Vec<FileName>, InvalidMessage> {
-    texts.iter().map(|text| parsed(field, text)).collect()
+pub fn read_names(field: &'static str, texts: &[String]) -> Result<Vec<FileName>, InvalidMessage> {
+    texts.iter().map(|text| parse_field(field, text)).collect()
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ mod volume;
 mod warc;
 
 use clap::{Parser, Subcommand};
-use tools_terminal::context::{Context, Global};
+use tools_terminal::context::{CommandContext, Global};
 use tools_terminal::exit::{CODES, Exit, Failure};
 
 /// The widest line of a help text, in characters.
@@ -166,7 +166,7 @@ pub(crate) enum Command {
 
 impl Command {
     /// Runs the command. A failure means that nothing was answered yet.
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::Up(up) => up.run(context),
             Self::Repository(part) => part.run(context),
@@ -217,7 +217,7 @@ fn talk(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Fa
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| {
-        Failure::failed(format!(
+        Failure::because_failed(format!(
             "cannot start threads: {error}; raise the limits of the process"
         ))
     })?;

@@ -10,9 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use clap::Parser;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Output, tell};
+use tools_terminal::output::{Output, tell_user};
 
 use crate::commands::Cli;
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, std::env::args_os()).into(),
     };
-    let context = Context::new(cli.global);
+    let context = CommandContext::new(cli.global);
     // A panic has been reported on stderr; what is left is the exit code.
     let ended = catch_unwind(AssertUnwindSafe(|| cli.command.run(&context)));
     match ended {
@@ -48,7 +48,7 @@ fn usage(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Exit
     // What is wrong may come before the option, and hide it.
     let mut options = arguments.take_while(|argument| argument != "--");
     if exit == Exit::Usage && options.any(|argument| argument == "--json") {
-        let failure = Failure::usage(error.to_string().trim_end());
+        let failure = Failure::wrong_usage(error.to_string().trim_end());
         return document(&Output::new(true), &failure);
     }
     exit
@@ -56,16 +56,16 @@ fn usage(error: &clap::Error, arguments: impl Iterator<Item = OsString>) -> Exit
 
 /// Prints for programs why nothing was answered.
 fn document(output: &Output, failure: &Failure) -> Exit {
-    let written = output.document(&serde_json::json!({ "error": failure }));
+    let written = output.write_document(&serde_json::json!({ "error": failure }));
     written.map_or(Exit::Failed, |()| failure.exit)
 }
 
 /// Prints for people why nothing was answered, and for programs if they asked for JSON.
-fn failed(context: &Context, failure: &Failure) -> Exit {
+fn failed(context: &CommandContext, failure: &Failure) -> Exit {
     if failure.message.is_empty() {
         return failure.exit;
     }
-    tell(&failure.message);
+    tell_user(&failure.message);
     if context.output.is_json() {
         return document(&context.output, failure);
     }

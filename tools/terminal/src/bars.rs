@@ -53,7 +53,7 @@ impl Bars {
     }
 
     /// Shows that `done` units of the work `name` are done, out of `total` where that is known.
-    pub fn step(&mut self, name: &str, unit: ProgressUnit, done: u64, total: Option<u64>) {
+    pub fn step_bar(&mut self, name: &str, unit: ProgressUnit, done: u64, total: Option<u64>) {
         let all = &self.all;
         let bar = self.bars.entry(name.to_owned()).or_insert_with(|| {
             let bar = all.add(ProgressBar::new_spinner().with_prefix(name.to_owned()));
@@ -69,7 +69,7 @@ impl Bars {
     }
 
     /// Takes one bar away.
-    pub fn end(&mut self, name: &str) {
+    pub fn end_bar(&mut self, name: &str) {
         if let Some(bar) = self.bars.remove(name) {
             bar.finish_and_clear();
         }
@@ -81,7 +81,7 @@ impl Bars {
     }
 
     /// Takes all bars away.
-    pub fn finish(&mut self) {
+    pub fn finish_bars(&mut self) {
         while let Some((_, bar)) = self.bars.pop_first() {
             bar.finish_and_clear();
         }
@@ -111,17 +111,17 @@ mod tests {
     #[test]
     fn total_of_bar_follows_progress() {
         let mut bars = Bars::new(false);
-        bars.step("one", ProgressUnit::Bytes, 1, None);
+        bars.step_bar("one", ProgressUnit::Bytes, 1, None);
         assert_eq!(bars.bars["one"].length(), None);
-        bars.step("one", ProgressUnit::Bytes, 2, Some(10));
+        bars.step_bar("one", ProgressUnit::Bytes, 2, Some(10));
         assert_eq!(
             (bars.bars["one"].length(), bars.bars["one"].position()),
             (Some(10), 2)
         );
-        bars.step("two", ProgressUnit::Files, 2, Some(10));
-        bars.end("one");
+        bars.step_bar("two", ProgressUnit::Files, 2, Some(10));
+        bars.end_bar("one");
         assert_eq!(bars.bars.len(), 1);
-        bars.finish();
+        bars.finish_bars();
         assert!(bars.bars.is_empty());
     }
 }

@@ -56,9 +56,10 @@ pub enum InvalidList {
 
 impl Checksums {
     /// Reads a list.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
-        let text = list::read(path, LONGEST)?;
-        Self::parse(&text).map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+    pub fn read_checksums(path: &Path) -> Result<Self, Failure> {
+        let text = list::read_list(path, LONGEST)?;
+        Self::parse(&text)
+            .map_err(|error| Failure::wrong_usage(format!("{}: {error}", path.display())))
     }
 
     fn parse(text: &str) -> Result<Self, InvalidList> {
@@ -80,7 +81,7 @@ impl Checksums {
     }
 
     /// Returns the checksum of a file.
-    pub fn find(&self, name: &str) -> Option<ListedChecksum> {
+    pub fn find_checksum(&self, name: &str) -> Option<ListedChecksum> {
         self.by_name.get(name).copied()
     }
 }
@@ -129,7 +130,7 @@ fn unescape(text: &str) -> Option<String> {
 }
 
 /// Reads a file once and computes its BLAKE3, and what is needed to compare it with the list.
-pub fn digest(
+pub fn digest_file(
     mut source: impl Read,
     listed: Option<ListedChecksum>,
 ) -> io::Result<AnnouncedDigests> {
@@ -161,7 +162,7 @@ pub fn digest(
 }
 
 /// Compares the digests of a file with what the list says of it.
-pub fn compare(
+pub fn compare_digest(
     name: &str,
     found: &AnnouncedDigests,
     listed: ListedChecksum,
@@ -209,17 +210,23 @@ mod tests {
             "# a comment\n{a}  dir/a.warc\n{b} *b b.warc\r\n\n{c}  ./c.warc\n\\{a}  x/back\\\\slash\\n\n{a}  other/a.warc\n"
         );
         let list = Checksums::parse(&text).unwrap();
-        assert_eq!(list.find("a.warc"), Some(ListedChecksum::Long([0x0a; 32])));
         assert_eq!(
-            list.find("b b.warc"),
-            Some(ListedChecksum::Long([0x0b; 32]))
-        );
-        assert_eq!(list.find("c.warc"), Some(ListedChecksum::Md5([0x0c; 16])));
-        assert_eq!(
-            list.find("back\\slash\n"),
+            list.find_checksum("a.warc"),
             Some(ListedChecksum::Long([0x0a; 32]))
         );
-        assert_eq!(list.find("dir/a.warc"), None);
+        assert_eq!(
+            list.find_checksum("b b.warc"),
+            Some(ListedChecksum::Long([0x0b; 32]))
+        );
+        assert_eq!(
+            list.find_checksum("c.warc"),
+            Some(ListedChecksum::Md5([0x0c; 16]))
+        );
+        assert_eq!(
+            list.find_checksum("back\\slash\n"),
+            Some(ListedChecksum::Long([0x0a; 32]))
+        );
+        assert_eq!(list.find_checksum("dir/a.warc"), None);
     }
 
     /// Fails if a line without a checksum is passed over, so that its file is stored unchecked, or if one name may have
@@ -260,13 +267,13 @@ mod tests {
         let sha256 = listed("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         let md5 = listed("900150983cd24fb0d6963f7d28e17f72");
         for listed in [blake3, sha256, md5] {
-            let found = digest(&b"abc"[..], Some(listed)).unwrap();
-            assert_eq!(compare("f", &found, listed), Ok(()));
-            let other = digest(&b"abd"[..], Some(listed)).unwrap();
-            let failure = compare("f", &other, listed).unwrap_err();
+            let found = digest_file(&b"abc"[..], Some(listed)).unwrap();
+            assert_eq!(compare_digest("f", &found, listed), Ok(()));
+            let other = digest_file(&b"abd"[..], Some(listed)).unwrap();
+            let failure = compare_digest("f", &other, listed).unwrap_err();
             assert_eq!(failure.exit, Exit::Refused, "{failure}");
         }
-        let found = digest(&b"abc"[..], None).unwrap();
+        let found = digest_file(&b"abc"[..], None).unwrap();
         assert_eq!((found.sha256, found.md5), (None, None));
         assert_eq!(
             found.blake3.unwrap().to_string(),

@@ -1,6 +1,6 @@
 //! The context of a command: the options that every command takes, and where its answer goes.
 //!
-//! Owns [`Global`] and [`Context`]. It knows no verb, so that verbs and sessions both build on it. Not owned: the
+//! Owns [`Global`] and [`CommandContext`]. It knows no verb, so that verbs and sessions both build on it. Not owned: the
 //! command line itself, which is in `commands`, and the connection, which `session` opens from these options.
 
 use std::path::PathBuf;
@@ -38,14 +38,14 @@ pub struct Global {
 
 /// The options of every command, and the output that the answer is written to.
 #[derive(Debug)]
-pub struct Context {
+pub struct CommandContext {
     /// The options of every command, as they were given.
     pub global: Global,
     /// The output that the answer is written to.
     pub output: Output,
 }
 
-impl Context {
+impl CommandContext {
     /// Makes the context of the command that was given these options.
     #[must_use]
     pub const fn new(global: Global) -> Self {

@@ -8,23 +8,23 @@ use archive_client::{Drain, FilesToLeave};
 use archive_model::{FiledAnomaly, Gap, Groups};
 use jiff::Timestamp;
 
-use crate::output::{or_dash, size};
+use crate::output::{or_dash, size_text};
 
 /// The most ranges that a line names. All of them are in the JSON document.
 const MOST_RANGES: usize = 8;
 
 /// Returns a time as text, in whole seconds and UTC.
-pub fn time(at: Timestamp) -> String {
+pub fn describe_time(at: Timestamp) -> String {
     at.round(jiff::Unit::Second).unwrap_or(at).to_string()
 }
 
 /// Returns a time as text, or a dash if it is not known.
 pub fn time_or_dash(at: Option<Timestamp>) -> String {
-    or_dash(at.map(time).as_ref())
+    or_dash(at.map(describe_time).as_ref())
 }
 
 /// Returns a gap of an answer as words: `replica two, node n-2: silent`.
-pub fn gap(gap: &Gap) -> String {
+pub fn describe_gap(gap: &Gap) -> String {
     let mut said = format!("replica {}", gap.replica);
     for (what, id) in [
         ("node", gap.node.as_ref().map(ToString::to_string)),
@@ -38,7 +38,7 @@ pub fn gap(gap: &Gap) -> String {
 }
 
 /// Returns the progress of a drain as words.
-pub fn drain(drain: &Drain) -> String {
+pub fn describe_drain(drain: &Drain) -> String {
     let Drain { replica, node, .. } = drain;
     let (what, verb) = match &drain.volume {
         Some(volume) => (
@@ -56,7 +56,10 @@ pub fn drain(drain: &Drain) -> String {
         }
         (None, None) => "draining; what it has is being counted".to_owned(),
         (None, Some(FilesToLeave { files, bytes })) => {
-            format!("draining; {files} file(s), {}, are to leave", size(bytes))
+            format!(
+                "draining; {files} file(s), {}, are to leave",
+                size_text(bytes)
+            )
         }
     };
     match &drain.held {
@@ -66,7 +69,7 @@ pub fn drain(drain: &Drain) -> String {
 }
 
 /// Returns an anomaly in one line: kind, file, replica, what.
-pub fn anomaly(anomaly: &FiledAnomaly) -> String {
+pub fn describe_anomaly(anomaly: &FiledAnomaly) -> String {
     let FiledAnomaly {
         kind,
         file,
@@ -86,7 +89,7 @@ fn damage(anomaly: &FiledAnomaly) -> String {
     let said = &anomaly.what;
     let mut parts = Vec::new();
     if !anomaly.groups.is_empty() {
-        let groups = groups(&anomaly.groups);
+        let groups = describe_groups(&anomaly.groups);
         let bytes = bytes(anomaly.groups.byte_ranges(anomaly.size));
         parts.push(match bytes.as_str() {
             "" => format!("groups {groups}"),
@@ -109,7 +112,7 @@ fn damage(anomaly: &FiledAnomaly) -> String {
 }
 
 /// Returns the numbers of groups as `3,7-9`.
-pub fn groups(groups: &Groups) -> String {
+pub fn describe_groups(groups: &Groups) -> String {
     list(groups.ranges())
 }
 
@@ -157,26 +160,26 @@ mod tests {
             ..filed_anomaly(AnomalyClass::Corrupt, AnomalyState::Open)
         };
         let line = "corrupt      a.warc.gz  two  groups 3,7-9 (bytes 49152-65535,114688-159999)";
-        assert_eq!(anomaly(&corrupt), line);
+        assert_eq!(describe_anomaly(&corrupt), line);
         let same = FiledAnomaly {
             what: "corrupt groups 3,7-9".into(),
             ..corrupt.clone()
         };
-        assert_eq!(anomaly(&same), line);
+        assert_eq!(describe_anomaly(&same), line);
         let held = FiledAnomaly {
             what: "on node n-1".into(),
             held: Some("the brake".into()),
             ..corrupt
         };
         assert_eq!(
-            anomaly(&held),
+            describe_anomaly(&held),
             format!("{line}; on node n-1 [held: the brake]")
         );
         let missing = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);
-        assert_eq!(anomaly(&missing), "missing      a.warc.gz  two");
+        assert_eq!(describe_anomaly(&missing), "missing      a.warc.gz  two");
         let words = |kind: AnomalyClass, what: &str| {
             let what = what.to_owned();
-            anomaly(&FiledAnomaly {
+            describe_anomaly(&FiledAnomaly {
                 what,
                 ..filed_anomaly(kind, AnomalyState::Open)
             })
@@ -192,7 +195,7 @@ mod tests {
             ..filed_anomaly(AnomalyClass::Lost, AnomalyState::Open)
         };
         assert_eq!(
-            anomaly(&lost),
+            describe_anomaly(&lost),
             "lost         a.warc.gz  two  bytes 16384-32767,40000"
         );
     }
@@ -202,14 +205,17 @@ mod tests {
     #[test]
     fn damage_without_end_is_a_short_line() {
         let many: Groups = (0..1000).map(|n| n * 2).collect();
-        assert_eq!(groups(&many), "0,2,4,6,8,10,12,14 and 992 more ranges");
+        assert_eq!(
+            describe_groups(&many),
+            "0,2,4,6,8,10,12,14 and 992 more ranges"
+        );
         // A size that is not known leaves no bytes, and breaks nothing.
         let unknown = FiledAnomaly {
             groups: many,
             size: 0,
             ..filed_anomaly(AnomalyClass::Unreadable, AnomalyState::Open)
         };
-        assert!(anomaly(&unknown).ends_with("and 992 more ranges"));
+        assert!(describe_anomaly(&unknown).ends_with("and 992 more ranges"));
     }
 
     /// Fails if a gap names its replica only although the silent node or volume is known, be it by its path.
@@ -221,10 +227,10 @@ mod tests {
             volume: volume.map(VolumeName::new),
             reason: "silent".into(),
         };
-        assert_eq!(gap(&silent(None, None)), "replica two: silent");
-        let all = gap(&silent(Some("n-2"), Some("v")));
+        assert_eq!(describe_gap(&silent(None, None)), "replica two: silent");
+        let all = describe_gap(&silent(Some("n-2"), Some("v")));
         assert_eq!(all, "replica two, node n-2, volume v: silent");
-        let disk = gap(&silent(Some("n-2"), Some("/disks/1")));
+        let disk = describe_gap(&silent(Some("n-2"), Some("/disks/1")));
         assert_eq!(disk, "replica two, node n-2, volume /disks/1: silent");
     }
 }

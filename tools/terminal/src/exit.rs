@@ -6,8 +6,8 @@ use std::process::ExitCode;
 
 use archive_client::{ClientError, ClientFileError, ErrorClass};
 use archive_daemon::settings::SettingsError;
-use archive_rpc::Kind;
-use index_client::IndexError;
+use archive_rpc::CallErrorKind;
+use index_client::IndexCallError;
 use serde::Serialize;
 
 /// The documented exit codes.
@@ -104,18 +104,18 @@ impl Failure {
     }
 
     /// Makes the failure of a command line that is wrong.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub fn wrong_usage(message: impl Into<String>) -> Self {
         Self::new(Exit::Usage, message)
     }
 
     /// Makes the failure of something that could not be done here.
-    pub fn failed(message: impl Into<String>) -> Self {
+    pub fn because_failed(message: impl Into<String>) -> Self {
         Self::new(Exit::Failed, message)
     }
 
     /// Names the file that the failure is about, where the message does not begin with it.
     #[must_use]
-    pub fn about(self, name: &str) -> Self {
+    pub fn about_file(self, name: &str) -> Self {
         if self.message.starts_with(name) {
             return self;
         }
@@ -123,21 +123,21 @@ impl Failure {
     }
 
     /// Makes the failure of a file that was named on the command line and cannot be read.
-    pub fn unreadable(path: &std::path::Path, error: &io::Error) -> Self {
+    pub fn unreadable_file(path: &std::path::Path, error: &io::Error) -> Self {
         let path = path.display();
         if error.kind() == io::ErrorKind::NotFound {
-            return Self::usage(format!("{path}: there is no such file; correct the path"));
+            return Self::wrong_usage(format!("{path}: there is no such file; correct the path"));
         }
-        Self::failed(format!("{path}: cannot be read: {error}"))
+        Self::because_failed(format!("{path}: cannot be read: {error}"))
     }
 
     /// Makes the failure of an answer that cannot be written. The reader who closed the pipe has seen enough, but not
     /// everything.
-    pub fn output(error: &io::Error) -> Self {
+    pub fn output_failed(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::failed("");
+            return Self::because_failed("");
         }
-        Self::failed(format!("the output cannot be written: {error}"))
+        Self::because_failed(format!("the output cannot be written: {error}"))
     }
 }
 
@@ -153,18 +153,22 @@ impl From<ClientError> for Failure {
     }
 }
 
-impl From<IndexError> for Failure {
-    fn from(error: IndexError) -> Self {
+impl From<IndexCallError> for Failure {
+    fn from(error: IndexCallError) -> Self {
         let exit = match error.kind {
-            Kind::Invalid => Exit::Usage,
-            Kind::NotFound
-            | Kind::NotEnoughReplicas
-            | Kind::Damaged
-            | Kind::NoSpace
-            | Kind::Storage => Exit::Failed,
-            Kind::Busy | Kind::Unavailable | Kind::TimedOut => Exit::Unreachable,
-            Kind::Exists | Kind::Mismatch | Kind::Refused => Exit::Refused,
-            Kind::Internal => Exit::Bug,
+            CallErrorKind::Invalid => Exit::Usage,
+            CallErrorKind::NotFound
+            | CallErrorKind::NotEnoughReplicas
+            | CallErrorKind::Damaged
+            | CallErrorKind::NoSpace
+            | CallErrorKind::Storage => Exit::Failed,
+            CallErrorKind::Busy | CallErrorKind::Unavailable | CallErrorKind::TimedOut => {
+                Exit::Unreachable
+            }
+            CallErrorKind::Exists | CallErrorKind::Mismatch | CallErrorKind::Refused => {
+                Exit::Refused
+            }
+            CallErrorKind::Internal => Exit::Bug,
         };
         Self::new(exit, error.message)
     }

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
-use crate::output::{Output, tell};
+use crate::output::{Output, tell_user};
 
 /// Items on their way to stdout.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct End<'a, T> {
 
 impl Items {
     /// Begins the list `name`.
-    pub fn begin(output: &Output, name: &str) -> Result<Self, Failure> {
+    pub fn begin_items(output: &Output, name: &str) -> Result<Self, Failure> {
         Self::within(output.writer(), output.is_json(), name)
     }
 }
@@ -49,13 +49,13 @@ impl<W: Write> Items<W> {
         };
         if json {
             let begun = write!(items.out, "{{\"{name}\":[");
-            begun.map_err(|error| Failure::output(&error))?;
+            begun.map_err(|error| Failure::output_failed(&error))?;
         }
         Ok(items)
     }
 
     /// Writes one item, as JSON or as the line that stands for it.
-    pub fn item(
+    pub fn write_item(
         &mut self,
         item: &impl Serialize,
         line: impl FnOnce() -> String,
@@ -72,21 +72,21 @@ impl<W: Write> Items<W> {
             Ok(()) if self.at_once => self.out.flush(),
             other => other,
         };
-        written.map_err(|error| Failure::output(&error))
+        written.map_err(|error| Failure::output_failed(&error))
     }
 
     /// Writes a line that only people get.
-    pub fn line(&mut self, line: &str) -> Result<(), Failure> {
+    pub fn write_line(&mut self, line: &str) -> Result<(), Failure> {
         if self.json {
             return Ok(());
         }
-        writeln!(self.out, "{line}").map_err(|error| Failure::output(&error))
+        writeln!(self.out, "{line}").map_err(|error| Failure::output_failed(&error))
     }
 
     /// Ends the document with the fields of `tail`. Reports the failure, if there is one.
     ///
     /// `complete`: nothing is lacking in what came. The exit is that of the failure, where there is one.
-    pub fn end(
+    pub fn end_items(
         mut self,
         complete: bool,
         tail: impl Serialize,
@@ -99,18 +99,20 @@ impl<W: Write> Items<W> {
                 tail,
                 error: ended.as_ref().err(),
             };
-            let text =
-                serde_json::to_string(&end).map_err(|error| Failure::output(&error.into()))?;
+            let text = serde_json::to_string(&end)
+                .map_err(|error| Failure::output_failed(&error.into()))?;
             // The fields belong to the object that was begun.
             let fields = text.strip_prefix('{').unwrap_or(&text);
-            writeln!(self.out, "\n],{fields}").map_err(|error| Failure::output(&error))?;
+            writeln!(self.out, "\n],{fields}").map_err(|error| Failure::output_failed(&error))?;
         }
-        self.out.flush().map_err(|error| Failure::output(&error))?;
+        self.out
+            .flush()
+            .map_err(|error| Failure::output_failed(&error))?;
         match ended {
             Ok(()) => Ok(exit),
             Err(failure) => {
                 // The document, if there is one, is out already, and says it too.
-                tell(&failure.message);
+                tell_user(&failure.message);
                 Ok(failure.exit)
             }
         }
@@ -124,12 +126,12 @@ mod tests {
     fn written(json: bool, count: usize, ended: Result<(), Failure>) -> (String, Exit) {
         let mut out = Vec::new();
         let mut items = Items::within(&mut out, json, "things").unwrap();
-        items.line("HEAD").unwrap();
+        items.write_line("HEAD").unwrap();
         for n in 0..count {
-            items.item(&n, || format!("number {n}")).unwrap();
+            items.write_item(&n, || format!("number {n}")).unwrap();
         }
         let tail = serde_json::json!({ "more": 1 });
-        let exit = items.end(true, tail, ended, Exit::Done).unwrap();
+        let exit = items.end_items(true, tail, ended, Exit::Done).unwrap();
         (String::from_utf8(out).unwrap(), exit)
     }
 
@@ -137,7 +139,7 @@ mod tests {
     #[test]
     fn the_document_is_whole_whatever_happens() {
         for count in 0..3 {
-            for ended in [Ok(()), Err(Failure::failed("cut"))] {
+            for ended in [Ok(()), Err(Failure::because_failed("cut"))] {
                 let failed = ended.is_err();
                 let (text, exit) = written(true, count, ended);
                 let document: serde_json::Value = serde_json::from_str(&text).unwrap();

@@ -12,7 +12,7 @@ use std::path::Path;
 use archive_model::FileName;
 
 use crate::exit::Failure;
-use crate::output::size;
+use crate::output::size_text;
 
 /// The longest list of names that is read, in bytes.
 const LONGEST_NAMES: u64 = 64 << 20;
@@ -20,7 +20,7 @@ const LONGEST_NAMES: u64 = 64 << 20;
 /// Reads the name of an archive file.
 pub fn file_name(text: &str) -> Result<FileName, Failure> {
     FileName::new(text).map_err(|error| {
-        Failure::usage(format!(
+        Failure::wrong_usage(format!(
             "{text:?} is not a name of an archive file: {error}; correct it"
         ))
     })
@@ -28,7 +28,7 @@ pub fn file_name(text: &str) -> Result<FileName, Failure> {
 
 /// Reads a list of names. One that names nothing is refused: without names, everything would be meant.
 pub fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
-    let text = read(path, LONGEST_NAMES)?;
+    let text = read_list(path, LONGEST_NAMES)?;
     let names: Vec<FileName> = text
         .lines()
         .filter(|line| !line.is_empty())
@@ -36,7 +36,7 @@ pub fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
         .collect::<Result<_, _>>()?;
     if names.is_empty() {
         let path = path.display();
-        return Err(Failure::usage(format!(
+        return Err(Failure::wrong_usage(format!(
             "{path}: names no file; write one name a line, or leave --names out to mean all"
         )));
     }
@@ -44,16 +44,16 @@ pub fn read_names(path: &Path) -> Result<Vec<FileName>, Failure> {
 }
 
 /// Reads the whole text of a list of at most `longest` bytes.
-pub fn read(path: &Path, longest: u64) -> Result<String, Failure> {
+pub fn read_list(path: &Path, longest: u64) -> Result<String, Failure> {
     let mut text = String::new();
     File::open(path)
         .and_then(|file| file.take(longest + 1).read_to_string(&mut text))
-        .map_err(|error| Failure::unreadable(path, &error))?;
+        .map_err(|error| Failure::unreadable_file(path, &error))?;
     if text.len() as u64 > longest {
-        return Err(Failure::usage(format!(
+        return Err(Failure::wrong_usage(format!(
             "{}: longer than {}, which is the most that is read; split the list",
             path.display(),
-            size(longest)
+            size_text(longest)
         )));
     }
     Ok(text)
@@ -71,8 +71,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
         std::fs::write(&path, "a\nb\n").unwrap();
-        assert_eq!(read(&path, 4).unwrap(), "a\nb\n");
-        let refused = read(&path, 3).unwrap_err();
+        assert_eq!(read_list(&path, 4).unwrap(), "a\nb\n");
+        let refused = read_list(&path, 3).unwrap_err();
         assert_eq!(refused.exit, Exit::Usage);
         assert!(
             refused.message.contains("split the list"),

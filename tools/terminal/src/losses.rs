@@ -7,13 +7,13 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_client::{Losses, losses};
+use archive_client::{Losses, find_losses};
 use archive_model::{FileName, FiledAnomaly};
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::output::size;
-use crate::progress::Progress;
+use crate::output::size_text;
+use crate::progress::TransferProgress;
 use crate::session::Session;
 
 /// The most bytes that a command reads to name lost records where no file was named.
@@ -68,7 +68,7 @@ impl RecordLosses {
     }
 
     /// Returns a line, and under it a line for each record.
-    pub fn below(&self, line: String) -> String {
+    pub fn below_line(&self, line: String) -> String {
         let mut lines = vec![line];
         lines.extend(self.losses.iter().flat_map(lines_of));
         if let Some(Failure { message, .. }) = &self.error {
@@ -105,7 +105,7 @@ pub fn lines_of(losses: &Losses) -> Vec<String> {
 }
 
 /// Returns the damaged bytes of an anomaly; an empty list where it is not about some bytes.
-pub fn damaged(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
+pub fn damaged_ranges(anomaly: &FiledAnomaly) -> Vec<Range<u64>> {
     if anomaly.lost.is_empty() {
         // Where the size is not known, it is known from the admission later.
         return anomaly.groups.byte_ranges(u64::MAX).collect();
@@ -125,8 +125,8 @@ impl<'a> RecordFinder<'a> {
     }
 
     /// Finds the records in the bytes that an anomaly names.
-    pub async fn look(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
-        let ranges = damaged(anomaly);
+    pub async fn look_for_records(&mut self, anomaly: &FiledAnomaly) -> RecordLosses {
+        let ranges = damaged_ranges(anomaly);
         let Some(last) = ranges.iter().map(|range| range.end).max() else {
             return RecordLosses::default();
         };
@@ -163,17 +163,17 @@ impl<'a> RecordFinder<'a> {
         last: u64,
     ) -> Result<Losses, Failure> {
         if self.left.is_some_and(|left| left < last) {
-            let most = size(MOST_READ);
-            return Err(Failure::failed(format!(
+            let most = size_text(MOST_READ);
+            return Err(Failure::because_failed(format!(
                 "more than {most} would have to be read; ask for one file: `holdfast anomalies --file {file} --records`"
             )));
         }
-        let progress = Progress::bytes(last);
-        progress.message(format!("records of {file}"));
+        let progress = TransferProgress::of_bytes(last);
+        progress.set_message(format!("records of {file}"));
         let read = AtomicU64::new(0);
-        let watch = |at: u64| progress.step(read.swap(at, Ordering::Relaxed), at);
+        let watch = |at: u64| progress.step_bytes(read.swap(at, Ordering::Relaxed), at);
         let reader = self.session.reader();
-        let found = losses(&reader, file, ranges.to_vec(), &watch).await;
+        let found = find_losses(&reader, file, ranges.to_vec(), &watch).await;
         progress.finish();
         let read = read.load(Ordering::Relaxed);
         self.left = self.left.map(|left| left.saturating_sub(read));
@@ -214,7 +214,7 @@ mod tests {
             error: None,
         };
         assert_eq!(
-            records.below("17  lost".into()),
+            records.below_line("17  lost".into()),
             "17  lost\n    wholly  offset 12  response  2026-01-02T03:04:05Z  http://a/ [2J\n    \
              and 3 more records\n    unknown bytes 20-29: it is not known which records begin there"
         );
@@ -242,10 +242,10 @@ mod tests {
     #[test]
     fn damaged_bytes_are_lost_bytes_or_whole_groups() {
         let mut anomaly = filed_anomaly(AnomalyClass::Missing, AnomalyState::Open);
-        assert!(damaged(&anomaly).is_empty());
-        anomaly.groups.insert(1..3);
-        assert_eq!(damaged(&anomaly).first(), Some(&(16_384..49_152)));
+        assert!(damaged_ranges(&anomaly).is_empty());
+        anomaly.groups.insert_range(1..3);
+        assert_eq!(damaged_ranges(&anomaly).first(), Some(&(16_384..49_152)));
         anomaly.lost = vec![(5, 6)];
-        assert_eq!(damaged(&anomaly).first(), Some(&(5..6)));
+        assert_eq!(damaged_ranges(&anomaly).first(), Some(&(5..6)));
     }
 }

@@ -34,34 +34,34 @@ impl Output {
     }
 
     /// Writes a document for programs.
-    pub fn document(&self, document: &impl Serialize) -> Result<(), Failure> {
+    pub fn write_document(&self, document: &impl Serialize) -> Result<(), Failure> {
         let mut out = self.writer();
         serde_json::to_writer_pretty(&mut out, document)
             .map_err(io::Error::from)
             .and_then(|()| out.write_all(b"\n"))
             .and_then(|()| out.flush())
-            .map_err(|error| Failure::output(&error))
+            .map_err(|error| Failure::output_failed(&error))
     }
 
     /// Writes a line for people.
-    pub fn line(&self, line: &str) -> Result<(), Failure> {
+    pub fn write_line(&self, line: &str) -> Result<(), Failure> {
         let mut out = self.writer();
         writeln!(out, "{line}")
             .and_then(|()| out.flush())
-            .map_err(|error| Failure::output(&error))
+            .map_err(|error| Failure::output_failed(&error))
     }
 
     /// Writes a table for people.
-    pub fn table(&self, table: &Table) -> Result<(), Failure> {
+    pub fn write_table(&self, table: &TextTable) -> Result<(), Failure> {
         let mut out = self.writer();
         out.write_all(table.to_string().as_bytes())
             .and_then(|()| out.flush())
-            .map_err(|error| Failure::output(&error))
+            .map_err(|error| Failure::output_failed(&error))
     }
 }
 
 /// Prints a message for the person at the terminal, beside the answer. It is lost without an error if stderr is closed.
-pub fn tell(message: &str) {
+pub fn tell_user(message: &str) {
     let mut line = format!("holdfast: {message}");
     line.push('\n');
     _ = io::stderr().write_all(line.as_bytes());
@@ -69,21 +69,21 @@ pub fn tell(message: &str) {
 
 /// Rows under a header, aligned. The last column may be of any width.
 #[derive(Debug)]
-pub struct Table {
-    columns: &'static [Column],
+pub struct TextTable {
+    columns: &'static [TableColumn],
     rows: Vec<Vec<String>>,
 }
 
 /// A column's title, and on which side it is aligned.
 #[derive(Clone, Copy, Debug)]
-pub enum Column {
+pub enum TableColumn {
     /// Text.
     Left(&'static str),
     /// Numbers.
     Right(&'static str),
 }
 
-impl Column {
+impl TableColumn {
     const fn title(self) -> &'static str {
         match self {
             Self::Left(title) | Self::Right(title) => title,
@@ -91,10 +91,10 @@ impl Column {
     }
 }
 
-impl Table {
+impl TextTable {
     /// Makes a table without rows.
     #[must_use]
-    pub const fn new(columns: &'static [Column]) -> Self {
+    pub const fn new(columns: &'static [TableColumn]) -> Self {
         let rows = Vec::new();
         Self { columns, rows }
     }
@@ -105,9 +105,9 @@ impl Table {
     }
 }
 
-impl std::fmt::Display for Table {
+impl std::fmt::Display for TextTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let width = |index: usize, column: &Column| {
+        let width = |index: usize, column: &TableColumn| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
             let widths = cells.map(|cell| cell.chars().count());
             widths.fold(column.title().len(), usize::max)
@@ -128,8 +128,8 @@ impl std::fmt::Display for Table {
             for ((cell, column), width) in row.iter().zip(self.columns).zip(&widths) {
                 let space = " ".repeat(width.saturating_sub(cell.chars().count()));
                 match column {
-                    Column::Left(_) => line.extend([cell.as_str(), &space, "  "]),
-                    Column::Right(_) => line.extend([&space, cell.as_str(), "  "]),
+                    TableColumn::Left(_) => line.extend([cell.as_str(), &space, "  "]),
+                    TableColumn::Right(_) => line.extend([&space, cell.as_str(), "  "]),
                 }
             }
             writeln!(f, "{}", line.trim_end())?;
@@ -139,7 +139,7 @@ impl std::fmt::Display for Table {
 }
 
 /// Returns a number of bytes as people say it: three digits and a decimal unit.
-pub fn size(bytes: u64) -> String {
+pub fn size_text(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["kB", "MB", "GB", "TB", "PB", "EB"];
     if bytes < 1000 {
         return format!("{bytes} B");
@@ -170,10 +170,10 @@ mod tests {
     /// with spaces, or the width of a cell is counted in bytes.
     #[test]
     fn columns_are_aligned_on_their_side() {
-        let mut table = Table::new(&[
-            Column::Right("SIZE"),
-            Column::Left("NAME"),
-            Column::Left("STATE"),
+        let mut table = TextTable::new(&[
+            TableColumn::Right("SIZE"),
+            TableColumn::Left("NAME"),
+            TableColumn::Left("STATE"),
         ]);
         table.push(["1".into(), "Måned".into(), "ok".into()]);
         table.push(["12345".into(), "b".into(), "missing".into()]);
@@ -196,7 +196,7 @@ mod tests {
             (12_345_678_901_234, "12.3 TB"),
             (u64::MAX, "18.4 EB"),
         ] {
-            assert_eq!(size(bytes), text, "{bytes}");
+            assert_eq!(size_text(bytes), text, "{bytes}");
         }
     }
 }

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::tell;
+use crate::output::tell_user;
 
 /// The progress of a transfer, in bytes. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Progress {
+pub struct TransferProgress {
     bar: ProgressBar,
 }
 
-impl Progress {
+impl TransferProgress {
     /// Returns a bar for a known number of bytes.
-    pub fn bytes(total: u64) -> Self {
+    pub fn of_bytes(total: u64) -> Self {
         let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
         let style = "{wide_bar} {bytes}/{total_bytes}  {bytes_per_sec}  {eta}  {msg}";
         // A template of ours that does not parse is seen at once; the plain bar does as well.
@@ -43,12 +43,12 @@ impl Progress {
     }
 
     /// Shows what is being done, beside the bar.
-    pub fn message(&self, message: String) {
+    pub fn set_message(&self, message: String) {
         self.bar.set_message(message);
     }
 
     /// Goes from `before` to `now` bytes of one file; a new attempt may go back.
-    pub fn step(&self, before: u64, now: u64) {
+    pub fn step_bytes(&self, before: u64, now: u64) {
         match now.checked_sub(before) {
             Some(more) => self.bar.inc(more),
             None => self.bar.dec(before - now),
@@ -56,14 +56,14 @@ impl Progress {
     }
 
     /// Counts what is read.
-    pub fn watch<R: Read>(&self, source: R) -> WatchedReader<R> {
+    pub fn watch_reader<R: Read>(&self, source: R) -> WatchedReader<R> {
         let progress = self.clone();
         WatchedReader { source, progress }
     }
 
     /// Prints a message on stderr without tearing the bar.
-    pub fn tell(&self, message: &str) {
-        self.suspend(|| tell(message));
+    pub fn tell_user(&self, message: &str) {
+        self.suspend(|| tell_user(message));
     }
 
     /// Runs work that writes on the terminal without tearing the bar.
@@ -81,7 +81,7 @@ impl Progress {
 #[derive(Debug)]
 pub struct WatchedReader<R> {
     source: R,
-    progress: Progress,
+    progress: TransferProgress,
 }
 
 impl<R: Read> Read for WatchedReader<R> {

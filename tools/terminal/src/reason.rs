@@ -6,7 +6,7 @@ use archive_model::limits::LONGEST_REASON;
 
 /// A reason: not empty, not endless, one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reason(String);
+pub struct ReasonText(String);
 
 /// The reason why a text is not accepted as a reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,14 +22,14 @@ pub enum InvalidReason {
     Control,
 }
 
-impl Reason {
+impl ReasonText {
     /// Returns the text of the reason.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl FromStr for Reason {
+impl FromStr for ReasonText {
     type Err = InvalidReason;
 
     fn from_str(text: &str) -> Result<Self, InvalidReason> {
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn a_reason_says_something() {
         assert_eq!(
-            " the disk lied ".parse::<Reason>().unwrap().as_str(),
+            " the disk lied ".parse::<ReasonText>().unwrap().as_str(),
             "the disk lied"
         );
         for (bad, error) in [
@@ -63,7 +63,7 @@ mod tests {
             ("a\nb", InvalidReason::Control),
             (&"x".repeat(1001), InvalidReason::Long),
         ] {
-            assert_eq!(bad.parse::<Reason>(), Err(error), "{bad:?}");
+            assert_eq!(bad.parse::<ReasonText>(), Err(error), "{bad:?}");
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::output::Output;
 pub fn is_stdout(path: &Path, output: &Output) -> Result<bool, Failure> {
     let is_stdout = path == Path::new("-");
     if is_stdout && output.is_json() {
-        return Err(Failure::usage(
+        return Err(Failure::wrong_usage(
             "--json and -o - both need stdout; leave one of them out",
         ));
     }
@@ -50,7 +50,7 @@ impl Destination {
         match self {
             Self::Stdout(out) => out
                 .write_all(bytes)
-                .map_err(|error| Failure::output(&error)),
+                .map_err(|error| Failure::output_failed(&error)),
             Self::File(partial) => partial.write(bytes),
         }
     }
@@ -58,7 +58,7 @@ impl Destination {
     /// Ends the output, once all bytes have been written.
     pub fn finish(self) -> Result<(), Failure> {
         match self {
-            Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output(&error)),
+            Self::Stdout(mut out) => out.flush().map_err(|error| Failure::output_failed(&error)),
             Self::File(partial) => partial.keep(),
         }
     }
@@ -77,7 +77,8 @@ pub struct Partial {
 impl Partial {
     /// Begins `PATH.partial`. `replace`: what bears the name, or is left of another attempt, goes.
     pub fn create(path: &Path, replace: bool) -> Result<Self, Failure> {
-        let path = std::path::absolute(path).map_err(|error| Failure::unreadable(path, &error))?;
+        let path =
+            std::path::absolute(path).map_err(|error| Failure::unreadable_file(path, &error))?;
         if !replace && path.symlink_metadata().is_ok() {
             return Err(taken(&path));
         }
@@ -100,9 +101,9 @@ impl Partial {
                 );
             }
             if error.kind() == io::ErrorKind::NotFound {
-                return Failure::usage(format!("{shown}: there is no such directory; make it, or correct -o"));
+                return Failure::wrong_usage(format!("{shown}: there is no such directory; make it, or correct -o"));
             }
-            Failure::failed(format!("{shown}: {error}; choose another place with -o"))
+            Failure::because_failed(format!("{shown}: {error}; choose another place with -o"))
         })?;
         Ok(Self {
             file,
@@ -117,7 +118,7 @@ impl Partial {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         let written = self.file.write_all(bytes);
         written.map_err(|error| {
-            Failure::failed(format!(
+            Failure::because_failed(format!(
                 "{}: {error}; choose another place with -o",
                 self.path.display()
             ))
@@ -128,7 +129,7 @@ impl Partial {
     pub fn writer(&self) -> Result<File, Failure> {
         self.file
             .try_clone()
-            .map_err(|error| Failure::failed(format!("{}: {error}", self.path.display())))
+            .map_err(|error| Failure::because_failed(format!("{}: {error}", self.path.display())))
     }
 
     /// Makes the file durable and gives it its name.
@@ -149,7 +150,7 @@ impl Partial {
         self.kept = true;
         self.path
             .parent()
-            .map_or(Ok(()), directory::sync)
+            .map_or(Ok(()), directory::sync_directory)
             .map_err(|error| disk(&error))
     }
 
@@ -193,7 +194,7 @@ fn taken(path: &Path) -> Failure {
 }
 
 fn disk(error: &DiskError) -> Failure {
-    Failure::failed(format!("{error}; choose another place with -o"))
+    Failure::because_failed(format!("{error}; choose another place with -o"))
 }
 
 #[cfg(test)]
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     fn names(directory: &tempfile::TempDir) -> Vec<String> {
-        let entries = directory::list(directory.path()).unwrap();
+        let entries = directory::list_directory(directory.path()).unwrap();
         let mut names: Vec<String> = entries
             .into_iter()
             .map(|entry| entry.name.into_string().unwrap())

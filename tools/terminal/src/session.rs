@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use archive_client::{
-    ClientError, ClientFile, ClientLimits, Depositor, Keeper, Reader, Researcher,
+    ArchiveReader, ClientError, ClientFile, ClientLimits, Depositor, Keeper, Researcher,
 };
 use archive_daemon::Clock;
 use archive_daemon::settings::{self, Sources};
@@ -42,8 +42,8 @@ impl Session {
     /// Reads the client file and everything that it names. Inside a runtime only.
     pub fn open(global: &Global) -> Result<Self, Failure> {
         let file = client_file(global)?;
-        let now = SystemTime::from(Clock::system().now());
-        let credentials = file.credentials(global.who.as_ref(), now)?;
+        let now = SystemTime::from(Clock::system_clock().now());
+        let credentials = file.load_credentials(global.who.as_ref(), now)?;
         let identity = credentials.identity();
         let own = identity.grants().iter().map(ToString::to_string);
         let others = file.identities.iter().map(ToString::to_string);
@@ -51,10 +51,10 @@ impl Session {
         identities.sort();
         identities.dedup();
         Ok(Self {
-            channel: file.repository(&credentials)?,
+            channel: file.connect_repository(&credentials)?,
             trust: Arc::new(file.trust_file()?),
             limits: file.limits,
-            index: file.index(&credentials)?,
+            index: file.connect_index(&credentials)?,
             replay: file.endpoints.replay.clone(),
             identities: identities.join(", "),
         })
@@ -84,7 +84,7 @@ impl Session {
             )
         })?;
         let limits = IndexLimits {
-            answer: self.limits.answer(),
+            answer: self.limits.answer_limit(),
             ..IndexLimits::default()
         };
         Ok(IndexClient::new(channel, limits))
@@ -102,7 +102,7 @@ impl Session {
 
     /// Returns the time to wait for an answer.
     pub const fn patience(&self) -> Duration {
-        self.limits.answer()
+        self.limits.answer_limit()
     }
 
     /// Returns the limits on the waiting of this end.
@@ -126,8 +126,8 @@ impl Session {
     }
 
     /// Returns a client that reads files.
-    pub fn reader(&self) -> Reader {
-        Reader::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
+    pub fn reader(&self) -> ArchiveReader {
+        ArchiveReader::new(self.channel.clone(), Arc::clone(&self.trust), self.limits)
     }
 }
 
@@ -165,8 +165,8 @@ pub fn client_file(global: &Global) -> Result<ClientFile, Failure> {
         environment: Vec::new(),
         set: global.set.clone(),
     };
-    let file: ClientFile = settings::load(&sources)?;
-    Ok(file.within(path.parent().unwrap_or(Path::new(""))))
+    let file: ClientFile = settings::load_settings(&sources)?;
+    Ok(file.within_directory(path.parent().unwrap_or(Path::new(""))))
 }
 
 #[cfg(test)]

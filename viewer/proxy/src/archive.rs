@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use archive_formats::date::Stamp;
 use axum::body::Body;
 use axum::http::{HeaderMap, Response};
-use viewer_replay::request::Target;
+use viewer_replay::request::ReplayTarget;
 use viewer_replay::response::ReplyMethod;
 
 /// A request for a capture.
@@ -24,7 +24,7 @@ pub struct CaptureRequest<'a> {
     /// The time to which the capture is nearest; `None` for now.
     pub time: Option<Stamp>,
     /// The URL. Its key has the method and the body of a request that is no GET.
-    pub target: &'a Target,
+    pub target: &'a ReplayTarget,
     /// Whether the bytes of the capture are wanted.
     pub method: ReplyMethod,
     /// The header of the request, for ranges and the language of errors.

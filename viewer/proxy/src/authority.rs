@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_daemon::{Chance, Clock};
-use archive_durable::{DiskError, directory, read_secret, read_state, replace, replace_secret};
+use archive_durable::{
+    DiskError, directory, read_secret, read_state, replace_file, replace_secret,
+};
 use archive_rpc::browser::{HostPem, MakeCertificate};
 use jiff::Timestamp;
 use rcgen::{
@@ -75,7 +77,7 @@ pub(crate) struct ProxyAuthority {
 impl ProxyAuthority {
     /// Loads the authority from a directory, or makes one if the directory has none.
     pub(crate) fn open(data: &Path, clock: Clock, chance: Chance) -> Result<Self, AuthorityError> {
-        directory::make(data)?;
+        directory::make_directory(data)?;
         let key_path = data.join("authority.key");
         let path = data.join("authority.pem");
         let key = read_secret(&key_path)?;
@@ -95,7 +97,7 @@ impl ProxyAuthority {
         } else {
             // A first start that was cut off has left a key only.
             let made = self_signed(&key, clock.now(), &chance)?;
-            replace(&path, made.as_bytes())?;
+            replace_file(&path, made.as_bytes())?;
             made
         };
         let fingerprint =
@@ -151,7 +153,7 @@ impl MakeCertificate for ProxyAuthority {
 
 fn self_signed(key: &KeyPair, now: Timestamp, chance: &Chance) -> Result<String, AuthorityError> {
     let mut params = params(now, AUTHORITY_TERM).map_err(AuthorityError::Making)?;
-    let own: [u8; 4] = chance.bytes().map_err(making)?;
+    let own: [u8; 4] = chance.random_bytes().map_err(making)?;
     // Several archives have several authorities, and people have to tell them apart.
     let name = format!("Holdfast archive proxy {}", hex::encode(own));
     params.distinguished_name.push(DnType::CommonName, name);
@@ -175,7 +177,7 @@ fn params(
 }
 
 fn serial(chance: &Chance) -> Result<SerialNumber, Box<dyn Error + Send + Sync>> {
-    let [first, rest @ ..]: [u8; 16] = chance.bytes()?;
+    let [first, rest @ ..]: [u8; 16] = chance.random_bytes()?;
     // Positive, and of one length.
     let mut bytes = vec![first & 0x7f | 0x40];
     bytes.extend(rest);
@@ -249,7 +251,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use archive_daemon::clock::ManualClock;
-    use archive_rpc::{Authority, Validity};
+    use archive_rpc::{CertificateAuthority, Validity};
 
     use super::*;
 
@@ -258,7 +260,7 @@ mod tests {
     }
 
     fn open(data: &Path) -> Result<ProxyAuthority, AuthorityError> {
-        ProxyAuthority::open(data, clock(), Chance::system())
+        ProxyAuthority::open(data, clock(), Chance::system_chance())
     }
 
     /// Fails if people would have to install another certificate after each start, or others can read the key.
@@ -320,7 +322,7 @@ mod tests {
         let other = directory.path().join("other");
         let _made = open(&other).unwrap();
         let now = clock().now().into();
-        let environment = Authority::create(
+        let environment = CertificateAuthority::create_authority(
             "lab",
             Validity {
                 not_before: now,
@@ -354,7 +356,7 @@ mod tests {
         fs::remove_file(&pem).unwrap();
         open(&data).unwrap();
         let late = ManualClock::new("2046-01-01T00:00:00Z".parse().unwrap()).clock();
-        let error = ProxyAuthority::open(&data, late, Chance::system()).unwrap_err();
+        let error = ProxyAuthority::open(&data, late, Chance::system_chance()).unwrap_err();
         assert!(error.to_string().contains("is good from"), "{error}");
     }
 }

@@ -47,7 +47,7 @@ impl BodyReader {
     }
 
     /// Reads a body to its end.
-    pub(crate) async fn read(
+    pub(crate) async fn read_body(
         &self,
         clock: &Clock,
         body: Body,
@@ -57,7 +57,7 @@ impl BodyReader {
             let _turn = self.turns.acquire().await;
             to_bytes(body, longest).await
         };
-        match clock.timeout(BODY_TIME, read).await {
+        match clock.run_with_timeout(BODY_TIME, read).await {
             Ok(Ok(body)) => Ok(body),
             Ok(Err(_error)) => Err(InvalidBody::Size(longest)),
             Err(_elapsed) => Err(InvalidBody::Late),

@@ -98,7 +98,7 @@ impl Clients {
     }
 
     /// Returns the view of a client, which counts as used now.
-    pub(crate) fn view(&self, key: &ClientKey, now: Instant) -> Arc<ClientView> {
+    pub(crate) fn client_view(&self, key: &ClientKey, now: Instant) -> Arc<ClientView> {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
         let state = table.clients.get(key);
@@ -108,7 +108,7 @@ impl Clients {
     }
 
     /// Returns the report on a client.
-    pub(crate) fn report(&self, key: &ClientKey, now: Instant) -> ClientReport {
+    pub(crate) fn client_report(&self, key: &ClientKey, now: Instant) -> ClientReport {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
         let state = table.clients.get(key);
@@ -128,7 +128,7 @@ impl Clients {
     }
 
     /// Records that a URL was missing, if the client records. Returns whether the URL is in the list.
-    pub(crate) fn record(&self, key: &ClientKey, now: Instant, url: &str) -> bool {
+    pub(crate) fn record_missing(&self, key: &ClientKey, now: Instant, url: &str) -> bool {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
         let room = self.limits.bytes.saturating_sub(table.bytes);
@@ -140,14 +140,14 @@ impl Clients {
             return false;
         };
         let before = state.missing.bytes();
-        let is_listed = state.missing.add(url, self.limits.urls, room);
+        let is_listed = state.missing.add_url(url, self.limits.urls, room);
         let grown = state.missing.bytes() - before;
         table.bytes += grown;
         is_listed
     }
 
     /// Returns the missing URLs of a client, sorted.
-    pub(crate) fn missing(&self, key: &ClientKey, now: Instant) -> Vec<Arc<str>> {
+    pub(crate) fn missing_urls(&self, key: &ClientKey, now: Instant) -> Vec<Arc<str>> {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
         let state = table.clients.get(key);
@@ -157,7 +157,7 @@ impl Clients {
     }
 
     /// Forgets the missing URLs of a client.
-    pub(crate) fn clear(&self, key: &ClientKey, now: Instant) {
+    pub(crate) fn clear_client(&self, key: &ClientKey, now: Instant) {
         let mut table = self.table();
         table.touch(key, now, self.limits.idle);
         if let Some(state) = table.clients.get_mut(key) {
@@ -167,7 +167,7 @@ impl Clients {
     }
 
     /// Forgets the clients that have asked for nothing for too long.
-    pub(crate) fn expire(&self, now: Instant) {
+    pub(crate) fn expire_clients(&self, now: Instant) {
         let idle = self.limits.idle;
         let mut table = self.table();
         let old: Vec<ClientKey> = table
@@ -294,12 +294,15 @@ mod tests {
         clients.set_view(&key(1, ""), now, view("a"));
         clients.set_view(&key(1, "anna"), now, view("b"));
         clients.set_recording(&key(2, ""), now, true);
-        assert_eq!(*clients.view(&key(1, ""), now), view("a"));
-        assert_eq!(*clients.view(&key(1, "anna"), now), view("b"));
-        assert_eq!(*clients.view(&key(2, ""), now), ClientView::default());
-        assert!(clients.record(&key(2, ""), now, "http://x/"));
-        assert!(!clients.record(&key(1, ""), now, "http://x/"));
-        assert!(clients.missing(&key(1, ""), now).is_empty());
+        assert_eq!(*clients.client_view(&key(1, ""), now), view("a"));
+        assert_eq!(*clients.client_view(&key(1, "anna"), now), view("b"));
+        assert_eq!(
+            *clients.client_view(&key(2, ""), now),
+            ClientView::default()
+        );
+        assert!(clients.record_missing(&key(2, ""), now, "http://x/"));
+        assert!(!clients.record_missing(&key(1, ""), now, "http://x/"));
+        assert!(clients.missing_urls(&key(1, ""), now).is_empty());
     }
 
     /// Fails if a URL is recorded before recording begins, after it ends, twice, or if clearing ends the recording.
@@ -308,20 +311,20 @@ mod tests {
         let clients = clients();
         let now = Instant::now();
         let one = key(1, "");
-        assert!(!clients.record(&one, now, "http://early/"));
+        assert!(!clients.record_missing(&one, now, "http://early/"));
         clients.set_recording(&one, now, true);
         for url in ["http://b/", "http://a/", "http://b/"] {
-            assert!(clients.record(&one, now, url));
+            assert!(clients.record_missing(&one, now, url));
         }
         clients.set_recording(&one, now, false);
-        assert!(!clients.record(&one, now, "http://late/"));
-        let urls = clients.missing(&one, now);
+        assert!(!clients.record_missing(&one, now, "http://late/"));
+        let urls = clients.missing_urls(&one, now);
         let urls: Vec<&str> = urls.iter().map(AsRef::as_ref).collect();
         assert_eq!(urls, ["http://a/", "http://b/"]);
         clients.set_recording(&one, now, true);
-        clients.clear(&one, now);
-        assert_eq!(clients.report(&one, now).missing, 0);
-        assert!(clients.report(&one, now).is_recording);
+        clients.clear_client(&one, now);
+        assert_eq!(clients.client_report(&one, now).missing, 0);
+        assert!(clients.client_report(&one, now).is_recording);
     }
 
     /// Fails if the lists of clients grow without a limit, or what was left out is not said.
@@ -332,15 +335,15 @@ mod tests {
         let one = key(1, "");
         clients.set_recording(&one, now, true);
         for number in 0..5 {
-            clients.record(&one, now, &format!("http://{number}/"));
+            clients.record_missing(&one, now, &format!("http://{number}/"));
         }
-        let report = clients.report(&one, now);
+        let report = clients.client_report(&one, now);
         assert_eq!((report.missing, report.omitted), (3, 2));
         let two = key(2, "");
         clients.set_recording(&two, now, true);
-        assert!(!clients.record(&two, now, &"x".repeat(2000)));
-        clients.clear(&one, now);
-        assert!(clients.record(&one, now, "http://0/"));
+        assert!(!clients.record_missing(&two, now, &"x".repeat(2000)));
+        clients.clear_client(&one, now);
+        assert!(clients.record_missing(&one, now, "http://0/"));
         assert!(clients.table().bytes <= 1000);
     }
 
@@ -355,13 +358,13 @@ mod tests {
         assert_eq!(clients.table().clients.len(), 200);
         let later = now + HOUR / 2;
         let kept = (0..=200).map(|number| key(number, ""));
-        let kept = kept.filter(|key| clients.report(key, later).is_recording);
+        let kept = kept.filter(|key| clients.client_report(key, later).is_recording);
         assert_eq!(kept.count(), 200);
-        clients.expire(now + HOUR);
+        clients.expire_clients(now + HOUR);
         assert_eq!(clients.table().clients.len(), 200, "they were used since");
         let late = later + HOUR;
-        assert!(clients.missing(&key(200, ""), late).is_empty());
-        clients.expire(late);
+        assert!(clients.missing_urls(&key(200, ""), late).is_empty());
+        clients.expire_clients(late);
         assert_eq!(clients.table().clients.len(), 0);
         assert_eq!(clients.table().bytes, 0);
     }
@@ -376,7 +379,7 @@ mod tests {
         for number in 0..300 {
             clients.set_recording(&key(2, &number.to_string()), later, true);
         }
-        assert_eq!(*clients.view(&key(1, ""), later), view("mine"));
+        assert_eq!(*clients.client_view(&key(1, ""), later), view("mine"));
         assert_eq!(clients.table().clients.len(), 101);
     }
 }

@@ -81,7 +81,7 @@ impl BrowserListener {
     /// # Errors
     ///
     /// Never: the result is that of every task.
-    pub async fn run<F>(
+    pub async fn run_listener<F>(
         self,
         serve: impl Fn(TcpStream, BrowserConnection) -> F,
     ) -> Result<(), Infallible>
@@ -156,8 +156,11 @@ fn is_of_client(error: &io::Error) -> bool {
 
 impl BrowserConnection {
     /// Answers the requests of a stream, to its end or to an upgrade; after the stop, only the one under way.
-    pub async fn exchange<S, F>(&self, stream: S, answer: impl Fn(Request<Incoming>) -> F + Send)
-    where
+    pub async fn run_exchange<S, F>(
+        &self,
+        stream: S,
+        answer: impl Fn(Request<Incoming>) -> F + Send,
+    ) where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
         F: Future<Output = Response<Body>> + Send,
     {

@@ -18,11 +18,11 @@ use viewer_replay::response::ReplyMethod;
 
 use crate::archive::{NoAnswer, ProxiedArchive, StoredRequest};
 use crate::clients::{ClientKey, ClientReport, ClientView, JobChoice};
-use crate::missing::{lines, seeds};
-use crate::page::{Block, Form, FormInput, ProxyPage, plain};
+use crate::missing::{seed_lines, url_lines};
+use crate::page::{Block, Form, FormInput, ProxyPage, plain_page};
 use crate::requested::SiteUrl;
 use crate::server::ProxyServer;
-use caller::{Caller, caller};
+use caller::{Caller, identify_caller};
 use command::{Change, Command, CommandParameters, InvalidCommand, Question};
 
 /// The longest form that is read, in bytes.
@@ -38,7 +38,7 @@ const BROWSER_WORDS: &str = "Use a browser profile of its own for the archive: i
 
 impl<A: ProxiedArchive> ProxyServer<A> {
     /// Answers a request to a control host.
-    pub(crate) async fn control(
+    pub(crate) async fn answer_control(
         &self,
         key: &ClientKey,
         site: &SiteUrl,
@@ -46,7 +46,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         body: Body,
     ) -> Response<Body> {
         let answered = self.obey(key, site, head, body).await;
-        answered.unwrap_or_else(|page| page.response(&head.headers))
+        answered.unwrap_or_else(|page| page.to_response(&head.headers))
     }
 
     async fn obey(
@@ -56,22 +56,22 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         head: &Parts,
         body: Body,
     ) -> Result<Response<Body>, Box<ProxyPage>> {
-        let caller = caller(&site.origin, &head.headers);
+        let caller = identify_caller(&site.origin, &head.headers);
         if caller == Caller::Foreign {
             return Err(Box::new(foreign()));
         }
         if ![Method::GET, Method::HEAD, Method::POST].contains(&head.method) {
-            let page = ProxyPage::control(StatusCode::METHOD_NOT_ALLOWED, "Not allowed");
+            let page = ProxyPage::control_page(StatusCode::METHOD_NOT_ALLOWED, "Not allowed");
             return Err(Box::new(
-                page.words("Only GET, HEAD and POST can be used here."),
+                page.with_words("Only GET, HEAD and POST can be used here."),
             ));
         }
         let form = self.form(head, body).await?;
         let (path, query) = site.path.split_once('?').unwrap_or((&site.path, ""));
-        let parameters =
-            CommandParameters::read(query, &form).map_err(|error| Box::new(invalid(&error)))?;
+        let parameters = CommandParameters::read_parameters(query, &form)
+            .map_err(|error| Box::new(invalid(&error)))?;
         let command =
-            Command::read(path, &parameters).map_err(|error| Box::new(invalid(&error)))?;
+            Command::read_command(path, &parameters).map_err(|error| Box::new(invalid(&error)))?;
         let now = self.now();
         match command {
             Command::Ask(question) => {
@@ -99,7 +99,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             return Ok(Vec::new());
         }
         let page = |status, words: String| {
-            Box::new(ProxyPage::control(status, "This form cannot be read").words(words))
+            Box::new(ProxyPage::control_page(status, "This form cannot be read").with_words(words))
         };
         let essence = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         let essence = essence.and_then(|value| value.split(|byte| *byte == b';').next());
@@ -125,18 +125,21 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         head: &Parts,
     ) -> Response<Body> {
         let AskingClient { key, now } = client;
-        let report = self.clients().report(key, now);
+        let report = self.clients().client_report(key, now);
         match question {
-            Question::Home => self.home(&report).response(&head.headers),
+            Question::Home => self.home(&report).to_response(&head.headers),
             Question::Status => text(self.status(&report)),
-            Question::Recorded => text(lines(&self.clients().missing(key, now))),
+            Question::Recorded => text(url_lines(&self.clients().missing_urls(key, now))),
             Question::Seeds => {
-                let list = seeds(&self.clients().missing(key, now), &self.label(&report.view));
+                let list = seed_lines(
+                    &self.clients().missing_urls(key, now),
+                    &self.label(&report.view),
+                );
                 as_download(text(list), "attachment; filename=\"missing-seeds.txt\"")
             }
             Question::Certificate => {
                 let pem = self.authority().certificate().to_owned();
-                let response = plain(StatusCode::OK, "application/x-x509-ca-cert", pem);
+                let response = plain_page(StatusCode::OK, "application/x-x509-ca-cert", pem);
                 as_download(response, "attachment; filename=\"holdfast-proxy-ca.pem\"")
             }
             Question::Stored => {
@@ -166,28 +169,28 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         match change {
             Change::Start => clients.set_recording(key, now, true),
             Change::Stop => clients.set_recording(key, now, false),
-            Change::Clear => clients.clear(key, now),
+            Change::Clear => clients.clear_client(key, now),
             Change::Index { jobs, label } => {
-                let view = clients.view(key, now);
+                let view = clients.client_view(key, now);
                 let jobs = self.choose(&view, jobs, label).await?;
                 // Another choice that was made meanwhile stays.
                 let view = ClientView {
                     jobs,
-                    ..ClientView::clone(&clients.view(key, now))
+                    ..ClientView::clone(&clients.client_view(key, now))
                 };
                 clients.set_view(key, now, view);
             }
             Change::ClientView { collection, date } => {
                 let known = self.archive().collections();
                 if let Some(name) = collection.as_ref().filter(|name| !known.contains(name)) {
-                    let page = ProxyPage::control(StatusCode::NOT_FOUND, "No such collection");
+                    let page = ProxyPage::control_page(StatusCode::NOT_FOUND, "No such collection");
                     let words = format!("There is no `{name}`; there are: {}.", known.join(", "));
-                    return Err(Box::new(page.words(words)));
+                    return Err(Box::new(page.with_words(words)));
                 }
                 let view = ClientView {
                     collection,
                     date,
-                    ..ClientView::clone(&clients.view(key, now))
+                    ..ClientView::clone(&clients.client_view(key, now))
                 };
                 clients.set_view(key, now, view);
             }
@@ -224,10 +227,10 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         headers: &HeaderMap,
     ) -> Response<Body> {
         let Some(path) = parameters.return_path() else {
-            let report = self.clients().report(key, now);
-            return self.home(&report).response(headers);
+            let report = self.clients().client_report(key, now);
+            return self.home(&report).to_response(headers);
         };
-        let mut response = plain(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
+        let mut response = plain_page(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
         response
             .headers_mut()
             .insert(LOCATION, HeaderValue::from_static(path));
@@ -283,9 +286,9 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     }
 
     fn home(&self, report: &ClientReport) -> ProxyPage {
-        let mut page = ProxyPage::control(StatusCode::OK, "The archive as a proxy");
+        let mut page = ProxyPage::control_page(StatusCode::OK, "The archive as a proxy");
         for line in self.status(report).lines() {
-            page = page.words(line);
+            page = page.with_words(line);
         }
         let view = &report.view;
         let jobs = view.jobs.as_ref();
@@ -324,24 +327,24 @@ impl<A: ProxiedArchive> ProxyServer<A> {
                 value: jobs.map(|jobs| jobs.label.clone()).unwrap_or_default(),
             },
         ];
-        page.with(Block::Heading("What you see"))
-            .with(form("/changeView", "Look at this", choice))
-            .with(form("/changeIndex", "Look at these jobs", index))
-            .with(Block::Heading("What is missing"))
-            .with(recording)
-            .with(link("/getRecordedURIs", "The list of missing URLs"))
-            .with(link("/seeds.txt", "The same as a list of seeds"))
-            .with(form("/clearRecordedURIs", "Clear the list", vec![]))
-            .with(Block::Heading("Sites over https"))
-            .words(
+        page.with_block(Block::Heading("What you see"))
+            .with_block(form("/changeView", "Look at this", choice))
+            .with_block(form("/changeIndex", "Look at these jobs", index))
+            .with_block(Block::Heading("What is missing"))
+            .with_block(recording)
+            .with_block(link("/getRecordedURIs", "The list of missing URLs"))
+            .with_block(link("/seeds.txt", "The same as a list of seeds"))
+            .with_block(form("/clearRecordedURIs", "Clear the list", vec![]))
+            .with_block(Block::Heading("Sites over https"))
+            .with_words(
                 "Browsers and tools have to believe the authority of this proxy. Save its certificate, compare its fingerprint \
                  (SHA-256) with what the people who run the archive say, and install it: in Firefox under Settings, Certificates, \
                  Authorities, Import; in Chromium under Settings, Privacy and security, Security, Manage certificates; for curl \
                  with --cacert.",
             )
-            .with(Block::Quote(self.authority().fingerprint().to_owned()))
-            .with(link("/ca.pem", "The certificate of the authority"))
-            .words(BROWSER_WORDS)
+            .with_block(Block::Quote(self.authority().fingerprint().to_owned()))
+            .with_block(link("/ca.pem", "The certificate of the authority"))
+            .with_words(BROWSER_WORDS)
     }
 }
 
@@ -369,7 +372,7 @@ const fn link(to: &'static str, words: &'static str) -> Block {
 }
 
 fn text(text: String) -> Response<Body> {
-    plain(StatusCode::OK, "text/plain; charset=utf-8", text)
+    plain_page(StatusCode::OK, "text/plain; charset=utf-8", text)
 }
 
 fn as_download(mut response: Response<Body>, disposition: &'static str) -> Response<Body> {
@@ -386,19 +389,19 @@ fn confirmation(path: &str, parameters: &CommandParameters, change: &Change) -> 
         name: name.to_owned(),
         value: value.to_owned(),
     });
-    ProxyPage::control(StatusCode::OK, change.words())
-        .words("A browser came here by an address, and any page could have sent it. If you want this, say so.")
-        .with(Block::Form(Form {
+    ProxyPage::control_page(StatusCode::OK, change.words())
+        .with_words("A browser came here by an address, and any page could have sent it. If you want this, say so.")
+        .with_block(Block::Form(Form {
             action: path.to_owned(),
             inputs: inputs.collect(),
             button: "Yes",
         }))
-        .with(link("/", "No, show the state"))
+        .with_block(link("/", "No, show the state"))
 }
 
 fn foreign() -> ProxyPage {
-    ProxyPage::control(StatusCode::FORBIDDEN, "Refused")
-        .words("Pages of the archive cannot call the commands of the proxy. Type the address of this page yourself.")
+    ProxyPage::control_page(StatusCode::FORBIDDEN, "Refused")
+        .with_words("Pages of the archive cannot call the commands of the proxy. Type the address of this page yourself.")
 }
 
 fn invalid(error: &InvalidCommand) -> ProxyPage {
@@ -406,20 +409,21 @@ fn invalid(error: &InvalidCommand) -> ProxyPage {
         InvalidCommand::Unknown(_) => StatusCode::NOT_FOUND,
         _ => StatusCode::BAD_REQUEST,
     };
-    let page = ProxyPage::control(status, "This command cannot be understood");
-    page.words(error.to_string())
-        .with(link("/", "All commands"))
+    let page = ProxyPage::control_page(status, "This command cannot be understood");
+    page.with_words(error.to_string())
+        .with_block(link("/", "All commands"))
 }
 
 fn unavailable(error: &NoAnswer) -> ProxyPage {
     match error {
         NoAnswer::Collection(words) => {
-            ProxyPage::control(StatusCode::NOT_FOUND, "No such collection").words(words)
+            ProxyPage::control_page(StatusCode::NOT_FOUND, "No such collection").with_words(words)
         }
         NoAnswer::Unavailable(words) => {
-            let page = ProxyPage::control(StatusCode::SERVICE_UNAVAILABLE, "Not available now");
-            page.words(words)
-                .words("Nothing was changed.")
+            let page =
+                ProxyPage::control_page(StatusCode::SERVICE_UNAVAILABLE, "Not available now");
+            page.with_words(words)
+                .with_words("Nothing was changed.")
                 .again_after(5)
         }
     }

@@ -1,6 +1,6 @@
 //! The proxy mode of the viewer: browsers and tools set it as their HTTP proxy, and see the archive instead of the web.
 //!
-//! Owns the listener ([`serve`]), the tunnels that end in it, the authority that makes certificates for archived hosts,
+//! Owns the listener ([`serve_proxy`]), the tunnels that end in it, the authority that makes certificates for archived hosts,
 //! the control hosts, and what is remembered of each client. Asks the archive through one trait, [`ProxiedArchive`],
 //! behind which the part `viewer` decides who sees what, as it does for all its routes.
 //!
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::run::bind_setting;
-use archive_daemon::{Daemon, StartError, Step, Worker, WorkerError};
+use archive_daemon::{Daemon, StartError, Worker, WorkerStep, WorkerStepError};
 use archive_rpc::browser::{BrowserAcceptor, BrowserOptions, MakeCertificate};
 
 pub use archive::{CaptureAnswer, CaptureRequest, NoAnswer, ProxiedArchive, StoredRequest};
@@ -61,7 +61,7 @@ const EXPIRY: Duration = Duration::from_mins(5);
 /// # Errors
 ///
 /// Fails when the settings or the authority cannot be used, or the address is taken.
-pub async fn serve<A: ProxiedArchive>(
+pub async fn serve_proxy<A: ProxiedArchive>(
     settings: ProxySettings,
     archive: Arc<A>,
     drain: Duration,
@@ -88,7 +88,7 @@ pub async fn serve<A: ProxiedArchive>(
         ..BrowserOptions::default()
     };
     let tls = Arc::new(
-        BrowserAcceptor::making(maker, options)
+        BrowserAcceptor::making_certificates(maker, options)
             .map_err(|error| StartError::failed("set up TLS", error))?,
     );
     let in_bytes =
@@ -118,7 +118,7 @@ pub async fn serve<A: ProxiedArchive>(
         )?,
     }));
     let (listener, address) = bind_setting("proxy.listen", settings.listen).await?;
-    daemon.workers.spawn(ExpiryWorker {
+    daemon.workers.spawn_worker(ExpiryWorker {
         clients,
         clock: daemon.clock.clone(),
     })?;
@@ -132,11 +132,11 @@ pub async fn serve<A: ProxiedArchive>(
             drain,
         },
         open: server.connections().clone(),
-        stop: daemon.tasks.stop(),
+        stop: daemon.tasks.stop_token(),
     };
     daemon
         .tasks
-        .spawn("proxy", listener::serve(listener, tls, server));
+        .spawn("proxy", listener::serve_listener(listener, tls, server));
     tracing::info!(%address, "the proxy listens");
     Ok(address)
 }
@@ -150,8 +150,8 @@ struct ExpiryWorker {
 impl Worker for ExpiryWorker {
     const NAME: &'static str = "proxy-clients";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
-        self.clients.expire(self.clock.instant());
-        Ok(Step::Idle(EXPIRY))
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
+        self.clients.expire_clients(self.clock.instant());
+        Ok(WorkerStep::Idle(EXPIRY))
     }
 }

@@ -28,12 +28,12 @@ use crate::requested::{RequestChannel, Scheme, Tunnel};
 use crate::server::ProxyServer;
 
 /// Serves the proxy until the stop of its listener.
-pub(crate) async fn serve<A: ProxiedArchive>(
+pub(crate) async fn serve_listener<A: ProxiedArchive>(
     listener: BrowserListener,
     tls: Arc<BrowserAcceptor>,
     server: Arc<ProxyServer<A>>,
 ) -> Result<(), Infallible> {
-    let serving = listener.run(|stream, connection| {
+    let serving = listener.run_listener(|stream, connection| {
         let connection = ProxyConnection {
             connection,
             tls: Arc::clone(&tls),
@@ -83,7 +83,7 @@ impl<A: ProxiedArchive> ProxyConnection<A> {
             async move {
                 let upgrade = hyper::upgrade::on(&mut request);
                 let request = request.map(Body::new);
-                let answered = server.answer(peer, &channel, request).await;
+                let answered = server.answer_request(peer, &channel, request).await;
                 if let Some((to, key)) = answered.tunnel {
                     let tunnel = Tunnel {
                         // The first byte says which it is.
@@ -97,7 +97,7 @@ impl<A: ProxiedArchive> ProxyConnection<A> {
                 answered.response
             }
         };
-        self.connection.exchange(stream, answer).await;
+        self.connection.run_exchange(stream, answer).await;
         agreed.lock().take()
     }
 

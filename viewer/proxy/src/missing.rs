@@ -18,7 +18,7 @@ pub(crate) struct MissingUrls {
 
 impl MissingUrls {
     /// Adds a URL, if there are fewer than `most` and it fits into `room` bytes. Returns whether it is in the list.
-    pub(crate) fn add(&mut self, url: &str, most: usize, room: usize) -> bool {
+    pub(crate) fn add_url(&mut self, url: &str, most: usize, room: usize) -> bool {
         if self.urls.contains(url) {
             return true;
         }
@@ -49,7 +49,7 @@ impl MissingUrls {
 }
 
 /// Returns URLs as text, one in a line.
-pub(crate) fn lines(urls: &[Arc<str>]) -> String {
+pub(crate) fn url_lines(urls: &[Arc<str>]) -> String {
     let mut text = String::new();
     for url in urls {
         text.push_str(url);
@@ -60,7 +60,7 @@ pub(crate) fn lines(urls: &[Arc<str>]) -> String {
 
 /// Returns URLs as a list of seeds: those that can be harvested, one in a line, below a line that says what they are.
 /// Lines that begin with `#` are no seeds.
-pub(crate) fn seeds(urls: &[Arc<str>], label: &str) -> String {
+pub(crate) fn seed_lines(urls: &[Arc<str>], label: &str) -> String {
     let label: String = label.chars().filter(|c| !c.is_control()).collect();
     let mut text = format!("# Missing in the archive: {label}\n");
     let web = |url: &&Arc<str>| url.starts_with("http://") || url.starts_with("https://");
@@ -82,9 +82,9 @@ mod tests {
             .map(Arc::from)
             .to_vec();
         assert_eq!(
-            seeds(&urls, "all\nhttp://evil/"),
+            seed_lines(&urls, "all\nhttp://evil/"),
             "# Missing in the archive: allhttp://evil/\nhttp://a/\nhttps://b/\n"
         );
-        assert_eq!(lines(&urls), "ftp://f/\nhttp://a/\nhttps://b/\n");
+        assert_eq!(url_lines(&urls), "ftp://f/\nhttp://a/\nhttps://b/\n");
     }
 }

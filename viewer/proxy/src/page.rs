@@ -9,7 +9,7 @@ use axum::http::header::{
     VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use viewer_replay::html::{self, escape, tame};
+use viewer_replay::html::{self, escape_html, tame_text};
 
 const STYLE: &str = "body{font:1rem/1.5 sans-serif;max-width:44rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}\
                      p,code,li{overflow-wrap:anywhere}form{margin:.5rem 0}label{display:block;margin:.3rem 0}\
@@ -80,7 +80,7 @@ impl ProxyPage {
     }
 
     /// Returns a page of a control host.
-    pub(crate) fn control(status: StatusCode, title: &str) -> Self {
+    pub(crate) fn control_page(status: StatusCode, title: &str) -> Self {
         Self {
             is_control: true,
             ..Self::new(status, title)
@@ -88,12 +88,12 @@ impl ProxyPage {
     }
 
     #[must_use]
-    pub(crate) fn words(self, words: impl Into<String>) -> Self {
-        self.with(Block::Words(words.into()))
+    pub(crate) fn with_words(self, words: impl Into<String>) -> Self {
+        self.with_block(Block::Words(words.into()))
     }
 
     #[must_use]
-    pub(crate) fn with(mut self, block: Block) -> Self {
+    pub(crate) fn with_block(mut self, block: Block) -> Self {
         self.blocks.push(block);
         self
     }
@@ -105,14 +105,14 @@ impl ProxyPage {
     }
 
     /// Returns the response, in the form that the client likes.
-    pub(crate) fn response(&self, asked: &HeaderMap) -> Response<Body> {
+    pub(crate) fn to_response(&self, asked: &HeaderMap) -> Response<Body> {
         let accept = asked.get_all(ACCEPT).iter();
         let (content_type, text) = if html::is_wanted(accept.map(HeaderValue::as_bytes)) {
             ("text/html; charset=utf-8", self.html())
         } else {
             ("text/plain; charset=utf-8", self.text())
         };
-        let mut response = plain(self.status, content_type, text);
+        let mut response = plain_page(self.status, content_type, text);
         let headers = response.headers_mut();
         headers.insert(VARY, HeaderValue::from_static("accept, accept-datetime"));
         if let Some(seconds) = self.retry_after {
@@ -129,16 +129,16 @@ impl ProxyPage {
     }
 
     fn text(&self) -> String {
-        let mut text = format!("{}\n", tame(&self.title));
+        let mut text = format!("{}\n", tame_text(&self.title));
         for block in &self.blocks {
             match block {
                 Block::Heading(words) => text.extend(["\n", words, "\n"]),
                 Block::Words(words) | Block::Quote(words) => {
-                    text.extend(["\n", &tame(words), "\n"]);
+                    text.extend(["\n", &tame_text(words), "\n"]);
                 }
                 Block::Link { to, words } => text.extend(["\n", words, ": ", to, "\n"]),
                 Block::Form(form) => {
-                    text.extend(["\n", form.button, ": ", &tame(&form.action), "\n"]);
+                    text.extend(["\n", form.button, ": ", &tame_text(&form.action), "\n"]);
                 }
             }
         }
@@ -146,7 +146,7 @@ impl ProxyPage {
     }
 
     fn html(&self) -> String {
-        let title = escape(&self.title);
+        let title = escape_html(&self.title);
         let mut html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
              content=\"width=device-width\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n"
@@ -162,23 +162,27 @@ impl ProxyPage {
 impl Block {
     fn write(&self, html: &mut String) {
         match self {
-            Self::Heading(words) => html.extend(["<h2>", &escape(words), "</h2>\n"]),
-            Self::Words(words) => html.extend(["<p>", &escape(words), "</p>\n"]),
-            Self::Quote(words) => html.extend(["<p><code>", &escape(words), "</code></p>\n"]),
+            Self::Heading(words) => html.extend(["<h2>", &escape_html(words), "</h2>\n"]),
+            Self::Words(words) => html.extend(["<p>", &escape_html(words), "</p>\n"]),
+            Self::Quote(words) => html.extend(["<p><code>", &escape_html(words), "</code></p>\n"]),
             Self::Link { to, words } => html.extend([
                 "<p><a rel=\"noreferrer\" href=\"",
-                &escape(to),
+                &escape_html(to),
                 "\">",
-                &escape(words),
+                &escape_html(words),
                 "</a></p>\n",
             ]),
             Self::Form(form) => {
-                let action = escape(&form.action);
+                let action = escape_html(&form.action);
                 html.extend(["<form method=\"post\" action=\"", &action, "\">\n"]);
                 for input in &form.inputs {
                     input.write(html);
                 }
-                html.extend(["<button>", &escape(form.button), "</button>\n</form>\n"]);
+                html.extend([
+                    "<button>",
+                    &escape_html(form.button),
+                    "</button>\n</form>\n",
+                ]);
             }
         }
     }
@@ -189,18 +193,18 @@ impl FormInput {
         match self {
             Self::Hidden { name, value } => html.extend([
                 "<input type=\"hidden\" name=\"",
-                &escape(name),
+                &escape_html(name),
                 "\" value=\"",
-                &escape(value),
+                &escape_html(value),
                 "\">\n",
             ]),
             Self::Text { name, label, value } => html.extend([
                 "<label>",
-                &escape(label),
+                &escape_html(label),
                 " <input name=\"",
                 name,
                 "\" value=\"",
-                &escape(value),
+                &escape_html(value),
                 "\"></label>\n",
             ]),
             Self::Choice {
@@ -209,10 +213,22 @@ impl FormInput {
                 options,
                 chosen,
             } => {
-                html.extend(["<label>", &escape(label), " <select name=\"", name, "\">\n"]);
+                html.extend([
+                    "<label>",
+                    &escape_html(label),
+                    " <select name=\"",
+                    name,
+                    "\">\n",
+                ]);
                 for option in options {
                     let selected = if option == chosen { " selected" } else { "" };
-                    html.extend(["<option", selected, ">", &escape(option), "</option>\n"]);
+                    html.extend([
+                        "<option",
+                        selected,
+                        ">",
+                        &escape_html(option),
+                        "</option>\n",
+                    ]);
                 }
                 html.push_str("</select></label>\n");
             }
@@ -221,7 +237,7 @@ impl FormInput {
 }
 
 /// Returns an answer that is not kept, not framed, and read as what it is.
-pub(crate) fn plain(
+pub(crate) fn plain_page(
     status: StatusCode,
     content_type: &'static str,
     body: impl Into<Body>,
@@ -280,10 +296,10 @@ mod tests {
             ],
             button: "Go",
         };
-        let page = ProxyPage::control(StatusCode::OK, HOSTILE)
-            .words(HOSTILE)
-            .with(Block::Quote(hostile()))
-            .with(Block::Form(form));
+        let page = ProxyPage::control_page(StatusCode::OK, HOSTILE)
+            .with_words(HOSTILE)
+            .with_block(Block::Quote(hostile()))
+            .with_block(Block::Form(form));
         let html = page.html();
         assert!(
             !html.contains("<script") && !html.contains('\u{1b}'),
@@ -301,7 +317,7 @@ mod tests {
             HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static("text/html,*/*;q=0.8"))]);
         for (page, form) in [
             (
-                ProxyPage::control(StatusCode::OK, "x"),
+                ProxyPage::control_page(StatusCode::OK, "x"),
                 "form-action 'self'",
             ),
             (
@@ -309,7 +325,7 @@ mod tests {
                 "form-action 'none'",
             ),
         ] {
-            let response = page.response(&html);
+            let response = page.to_response(&html);
             let headers = response.headers();
             assert_eq!(headers[CONTENT_TYPE], "text/html; charset=utf-8");
             assert_eq!(headers[CACHE_CONTROL], "no-store");
@@ -317,7 +333,7 @@ mod tests {
             let policy = headers[CONTENT_SECURITY_POLICY].to_str().unwrap();
             assert!(policy.contains(form), "{policy}");
             assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
-            let response = page.response(&HeaderMap::new());
+            let response = page.to_response(&HeaderMap::new());
             assert_eq!(
                 response.headers()[CONTENT_TYPE],
                 "text/plain; charset=utf-8"

@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use viewer_replay::memento::{InvalidDatetime, accept_datetime};
-use viewer_replay::request::{InvalidTarget as InvalidUrl, Target};
+use viewer_replay::request::{InvalidTarget as InvalidUrl, ReplayTarget};
 use viewer_replay::response::ReplyMethod;
 
 pub use crate::control::command::{Change, Command, CommandParameters, InvalidCommand, Question};
@@ -46,7 +46,7 @@ pub struct CaptureQuestion {
     /// The URL as the client means it.
     pub site: SiteUrl,
     /// The URL as it is looked up.
-    pub target: Target,
+    pub target: ReplayTarget,
     /// Whether the bytes of the capture are wanted.
     pub method: ReplyMethod,
     /// Whether the request is a GET or a HEAD. Method and body of any other request are in the key of its capture, and
@@ -122,7 +122,7 @@ pub fn read_request(
 ) -> Result<ProxyRequest, InvalidProxyRequest> {
     let headers = &head.headers;
     let hosts: Vec<&[u8]> = values(headers, &HOST).collect();
-    let site = match requested::read(channel, &head.method, &head.uri, &hosts)? {
+    let site = match requested::read_target(channel, &head.method, &head.uri, &hosts)? {
         TargetMeaning::OpenTunnel(to) => return Ok(ProxyRequest::OpenTunnel(to)),
         TargetMeaning::Itself => return Ok(ProxyRequest::Itself),
         TargetMeaning::Site(site) => site,
@@ -147,7 +147,7 @@ pub fn read_request(
     if headers.contains_key("service-worker") {
         return Err(InvalidProxyRequest::ServiceWorker);
     }
-    let target = Target::parse(&site.url)?;
+    let target = ReplayTarget::parse(&site.url)?;
     let date = accept_datetime(values(headers, &HeaderName::from_static("accept-datetime")))?;
     Ok(ProxyRequest::Capture(CaptureQuestion {
         site,
@@ -159,7 +159,7 @@ pub fn read_request(
 }
 
 /// Returns the user name that a client gives its proxy. It proves nothing, and no password is asked for.
-pub fn user(headers: &HeaderMap) -> Option<Box<str>> {
+pub fn user_of(headers: &HeaderMap) -> Option<Box<str>> {
     let value = headers.get(PROXY_AUTHORIZATION)?.to_str().ok()?;
     let (scheme, credentials) = value.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -271,12 +271,16 @@ mod tests {
             ("a\nb:c", None),
         ] {
             let value = format!("Basic {}", BASE64_STANDARD.encode(plain));
-            let found = user(&with("proxy-authorization", &value));
+            let found = user_of(&with("proxy-authorization", &value));
             assert_eq!(found.as_deref(), expected, "{plain:?}");
         }
         let long = format!("basic {}", BASE64_STANDARD.encode("x".repeat(101)));
         for value in ["Basic", "Basic !", "Bearer YTpi", &long] {
-            assert_eq!(user(&with("proxy-authorization", value)), None, "{value}");
+            assert_eq!(
+                user_of(&with("proxy-authorization", value)),
+                None,
+                "{value}"
+            );
         }
     }
 

@@ -207,7 +207,7 @@ impl InvalidProxyTarget {
 }
 
 /// Reads the target of a request. `hosts` are the values of all its `Host` fields.
-pub(crate) fn read(
+pub(crate) fn read_target(
     channel: &RequestChannel,
     method: &Method,
     uri: &Uri,
@@ -267,7 +267,7 @@ mod tests {
 
     fn open(method: &str, target: &str) -> Result<TargetMeaning, InvalidProxyTarget> {
         let uri: Uri = target.parse().unwrap();
-        read(
+        read_target(
             &RequestChannel::Open,
             &method.parse().unwrap(),
             &uri,
@@ -292,7 +292,7 @@ mod tests {
             user: None,
         };
         let uri: Uri = target.parse().unwrap();
-        read(&RequestChannel::Tunnel(tunnel), &Method::GET, &uri, hosts)
+        read_target(&RequestChannel::Tunnel(tunnel), &Method::GET, &uri, hosts)
     }
 
     /// Fails if a URL is looked up in another spelling than its client meant, or `Host` counts before it.

@@ -19,7 +19,7 @@ use crate::body::{BodyReader, InvalidBody};
 use crate::clients::{ClientKey, ClientView, Clients};
 use crate::page::{Block, ProxyPage};
 use crate::reading::{
-    CaptureQuestion, InvalidProxyRequest, ProxyRequest, RequestHead, read_request, user,
+    CaptureQuestion, InvalidProxyRequest, ProxyRequest, RequestHead, read_request, user_of,
 };
 use crate::requested::{HostAndPort, RequestChannel};
 
@@ -78,7 +78,9 @@ impl<A: ProxiedArchive> ProxyServer<A> {
 
     /// Reads the body of a request.
     pub(crate) async fn read_body(&self, body: Body, longest: usize) -> Result<Bytes, InvalidBody> {
-        self.bodies.read(&self.parts.clock, body, longest).await
+        self.bodies
+            .read_body(&self.parts.clock, body, longest)
+            .await
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -94,7 +96,7 @@ impl<A: ProxiedArchive> ProxyServer<A> {
     }
 
     /// Answers a request that came over a channel.
-    pub(crate) async fn answer(
+    pub(crate) async fn answer_request(
         &self,
         peer: SocketAddr,
         channel: &RequestChannel,
@@ -104,21 +106,21 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         let key = ClientKey {
             address: peer.ip().to_canonical(),
             user: match channel {
-                RequestChannel::Open => user(&head.headers),
+                RequestChannel::Open => user_of(&head.headers),
                 RequestChannel::Tunnel(tunnel) => tunnel.user.clone(),
             },
         };
         let response = match read_request(channel, &head, self.parts.longest_url) {
-            Err(error) => refusal(&error).response(&head.headers),
+            Err(error) => refusal(&error).to_response(&head.headers),
             Ok(ProxyRequest::OpenTunnel(to)) => {
                 return ProxyAnswer {
                     response: Response::new(Body::empty()),
                     tunnel: Some((to, key)),
                 };
             }
-            Ok(ProxyRequest::Itself) => itself().response(&head.headers),
+            Ok(ProxyRequest::Itself) => itself().to_response(&head.headers),
             Ok(ProxyRequest::Preflight) => preflight(&head.headers),
-            Ok(ProxyRequest::Control(site)) => self.control(&key, &site, &head, body).await,
+            Ok(ProxyRequest::Control(site)) => self.answer_control(&key, &site, &head, body).await,
             Ok(ProxyRequest::Capture(question)) => self.replay(&key, question, &head, body).await,
         };
         ProxyAnswer {
@@ -146,12 +148,12 @@ impl<A: ProxiedArchive> ProxyServer<A> {
         if !is_read {
             let body = match self.read_body(body, post::MAX_BODY).await {
                 Ok(body) => body,
-                Err(error) => return unread(error, site.url).response(headers),
+                Err(error) => return unread(error, site.url).to_response(headers),
             };
             let content_type = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
             target = target.with_request(head.method.as_str(), content_type, &body);
         }
-        let view = self.clients().view(key, self.now());
+        let view = self.clients().client_view(key, self.now());
         let collection = self.collection(&view);
         let request = CaptureRequest {
             client: key.address,
@@ -167,8 +169,9 @@ impl<A: ProxiedArchive> ProxyServer<A> {
             CaptureAnswer::Missing(words) => {
                 self.parts.misses.inc();
                 // To harvest its URL would give no answer to a request with a body.
-                let is_listed = is_read && self.clients().record(key, self.now(), &site.url);
-                missing(site.url, is_read, words, is_listed).response(headers)
+                let is_listed =
+                    is_read && self.clients().record_missing(key, self.now(), &site.url);
+                missing(site.url, is_read, words, is_listed).to_response(headers)
             }
         }
     }
@@ -210,15 +213,15 @@ fn missing(url: String, is_read: bool, words: Vec<String>, is_listed: bool) -> P
         "This proxy shows the archive and sends nothing to the web. It has no answer to this request to the address:"
     };
     let mut page = ProxyPage::new(StatusCode::NOT_FOUND, "Not in the archive")
-        .words(begin)
-        .with(Block::Quote(url));
+        .with_words(begin)
+        .with_block(Block::Quote(url));
     for words in words {
-        page = page.words(words);
+        page = page.with_words(words);
     }
     if is_listed {
-        page = page.words("It is in your list of missing URLs.");
+        page = page.with_words("It is in your list of missing URLs.");
     }
-    page.with(Block::Link {
+    page.with_block(Block::Link {
         to: CONTROL_PAGE,
         words: "The collection, the date and the list of missing URLs",
     })
@@ -227,11 +230,11 @@ fn missing(url: String, is_read: bool, words: Vec<String>, is_listed: bool) -> P
 /// Returns the answer to a client that takes the proxy for a web server.
 fn itself() -> ProxyPage {
     ProxyPage::new(StatusCode::BAD_REQUEST, "This is a proxy")
-        .words(
+        .with_words(
             "Set it as the HTTP proxy of a browser or tool, for http and https; then every address shows the archive. The page \
              at this address says more then:",
         )
-        .with(Block::Quote(CONTROL_PAGE.to_owned()))
+        .with_block(Block::Quote(CONTROL_PAGE.to_owned()))
 }
 
 /// Returns the answer to a request that is refused before anything is looked up.
@@ -239,23 +242,23 @@ fn refusal(error: &InvalidProxyRequest) -> ProxyPage {
     let page = |title: &str| ProxyPage::new(error.status(), title);
     match error {
         InvalidProxyRequest::Target(error) => {
-            page("This request cannot be understood").words(format!("Not possible: {error}."))
+            page("This request cannot be understood").with_words(format!("Not possible: {error}."))
         }
         InvalidProxyRequest::TooLong(longest) => {
-            page("Too long").words(format!("The URL has more than {longest} bytes."))
+            page("Too long").with_words(format!("The URL has more than {longest} bytes."))
         }
         InvalidProxyRequest::WebSocket(url) => page("WebSockets are not archived")
-            .words("The archive has answers to requests, and no conversations.")
-            .with(Block::Quote(url.clone())),
-        InvalidProxyRequest::ServiceWorker => page("Service workers are not replayed").words(
+            .with_words("The archive has answers to requests, and no conversations.")
+            .with_block(Block::Quote(url.clone())),
+        InvalidProxyRequest::ServiceWorker => page("Service workers are not replayed").with_words(
             "An archived service worker would stay in the browser, mix captures of different dates, and act on the live site \
              later.",
         ),
         InvalidProxyRequest::Url(error) => {
-            page("This URL cannot be looked up").words(format!("The URL: {error}."))
+            page("This URL cannot be looked up").with_words(format!("The URL: {error}."))
         }
         InvalidProxyRequest::Date(error) => {
-            page("This date cannot be understood").words(error.to_string())
+            page("This date cannot be understood").with_words(error.to_string())
         }
     }
 }
@@ -263,10 +266,10 @@ fn refusal(error: &InvalidProxyRequest) -> ProxyPage {
 /// Returns the answer to a request whose key would have its body in it.
 fn unread(error: InvalidBody, url: String) -> ProxyPage {
     ProxyPage::new(error.status(), "This request cannot be looked up")
-        .words(format!(
+        .with_words(format!(
             "The archive looks it up by its method and its body, and {error}. Nothing was sent to anybody."
         ))
-        .with(Block::Quote(url))
+        .with_block(Block::Quote(url))
 }
 
 impl<A> std::fmt::Debug for ProxyServer<A> {

@@ -1,7 +1,7 @@
 //! The one decision about access: may this visitor see this capture, or this file, at this moment?
 //!
 //! Owns the rules of pywb's `.aclj` files ([`RuleSet`]), the embargo of a collection ([`Embargo`]), who a visitor is
-//! ([`VisitorSettings`]), and how they become one [`Decision`]. Knows no collection by name, reads no file and no
+//! ([`VisitorSettings`]), and how they become one [`AccessDecision`]. Knows no collection by name, reads no file and no
 //! clock. Everything that shows something of the archive asks here: look-ups, TimeMaps, raw records, pages, the proxy,
 //! whole files.
 //!
@@ -23,24 +23,24 @@
 //! ```
 //! use archive_formats::date::{Fill, Stamp};
 //! use jiff::Timestamp;
-//! use viewer_replay::access::{AccessVerdict, Policy, RuleFile, RuleSet, Subject, Visitor};
+//! use viewer_replay::access::{AccessVerdict, AccessPolicy, RuleFile, RuleSet, AccessSubject, Visitor};
 //!
 //! let file = RuleFile {
 //!     name: "closed.aclj",
 //!     text: b"com,example)/private - {\"access\": \"block\"}\n\
 //!             com,example)/private - {\"access\": \"allow\", \"user\": \"staff\"}\n",
 //! };
-//! let policy = Policy { rules: RuleSet::parse([file])?, ..Policy::default() };
-//! let subject = Subject::Capture {
+//! let policy = AccessPolicy { rules: RuleSet::parse([file])?, ..AccessPolicy::default() };
+//! let subject = AccessSubject::Capture {
 //!     key: "com,example)/private/a",
 //!     time: Stamp::from_query("2020", Fill::First)?,
 //! };
 //! let now = Timestamp::UNIX_EPOCH;
-//! let decision = policy.decide(&Visitor::anonymous(), subject, now);
+//! let decision = policy.decide_access(&Visitor::anonymous(), subject, now);
 //! assert_eq!(decision.verdict, AccessVerdict::Block);
 //! assert_eq!(decision.to_string(), "block by closed.aclj:1");
 //! let staff = Visitor::of_groups(["staff".parse()?]);
-//! assert_eq!(policy.decide(&staff, subject, now).verdict, AccessVerdict::Allow);
+//! assert_eq!(policy.decide_access(&staff, subject, now).verdict, AccessVerdict::Allow);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -57,11 +57,11 @@ use archive_formats::date::Stamp;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-pub use conditions::{Embargo, InvalidPeriod, Period};
+pub use conditions::{CalendarPeriod, Embargo, InvalidPeriod};
 pub use rule_file::{InvalidRule, InvalidRules, RuleFault, RuleFile};
 pub use rule_set::RuleSet;
 pub use visitor::{
-    Group, InvalidGroup, InvalidNetwork, Network, PeerFacts, Visitor, VisitorSettings,
+    Group, InvalidGroup, InvalidVisitorNetwork, PeerFacts, Visitor, VisitorNetwork, VisitorSettings,
 };
 
 use conditions::Condition;
@@ -69,7 +69,7 @@ use conditions::Condition;
 /// The effect of a rule, from the most permissive to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub enum AccessLevel {
     /// Everything is shown, whatever the embargo says.
     AllowIgnoreEmbargo,
     /// Everything is shown, unless an embargo forbids it.
@@ -80,7 +80,7 @@ pub enum Access {
     Exclude,
 }
 
-impl Access {
+impl AccessLevel {
     const fn verdict(self) -> AccessVerdict {
         match self {
             Self::AllowIgnoreEmbargo | Self::Allow => AccessVerdict::Allow,
@@ -144,7 +144,7 @@ impl fmt::Display for RulePlace {
 
 /// The reason for a decision. This is for logs: a visitor does not learn which rule refuses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum DecisionReason {
     /// No rule applies: the default of the collection decided.
     Default,
     /// A rule decided.
@@ -157,7 +157,7 @@ pub enum Reason {
     FileGroup(Group),
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for DecisionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("the default of the collection"),
@@ -171,21 +171,21 @@ impl fmt::Display for Reason {
 
 /// A decision and its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct AccessDecision {
     /// The answer to the visitor.
     pub verdict: AccessVerdict,
     /// The reason for the answer.
-    pub reason: Reason,
+    pub reason: DecisionReason,
 }
 
-impl Decision {
+impl AccessDecision {
     /// Returns whether the subject is shown.
     pub const fn is_allowed(&self) -> bool {
         self.verdict.is_allowed()
     }
 }
 
-impl fmt::Display for Decision {
+impl fmt::Display for AccessDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} by {}", self.verdict, self.reason)
     }
@@ -193,7 +193,7 @@ impl fmt::Display for Decision {
 
 /// The thing that a visitor asks to see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject<'a> {
+pub enum AccessSubject<'a> {
     /// A capture: its record, its line in an index, its place in a TimeMap.
     Capture {
         /// The key of the capture's URL: [`UrlKey`](archive_formats::surt::UrlKey).
@@ -207,71 +207,76 @@ pub enum Subject<'a> {
 
 /// The access settings of one collection.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct AccessPolicy {
     /// The rules of the collection.
     pub rules: RuleSet,
     /// The embargo of the collection.
     pub embargo: Embargo,
     /// The effect where no rule applies.
-    pub default_access: Access,
+    pub default_access: AccessLevel,
     /// The groups that may read whole files. Rules are not asked then: a file has captures of any URL.
     pub file_groups: BTreeSet<Group>,
 }
 
-impl Default for Policy {
+impl Default for AccessPolicy {
     /// Returns the policy that allows everything except whole files.
     fn default() -> Self {
         Self {
             rules: RuleSet::default(),
             embargo: Embargo::default(),
-            default_access: Access::Allow,
+            default_access: AccessLevel::Allow,
             file_groups: BTreeSet::new(),
         }
     }
 }
 
-impl Policy {
+impl AccessPolicy {
     /// Decides what a visitor sees of a subject at this moment.
-    pub fn decide(&self, visitor: &Visitor, subject: Subject<'_>, now: Timestamp) -> Decision {
+    pub fn decide_access(
+        &self,
+        visitor: &Visitor,
+        subject: AccessSubject<'_>,
+        now: Timestamp,
+    ) -> AccessDecision {
         match subject {
-            Subject::Capture { key, time } => self.capture(visitor, key, time, now),
-            Subject::WholeFile => self.whole_file(visitor),
+            AccessSubject::Capture { key, time } => self.capture(visitor, key, time, now),
+            AccessSubject::WholeFile => self.whole_file(visitor),
         }
     }
 
-    fn capture(&self, visitor: &Visitor, key: &str, time: Stamp, now: Timestamp) -> Decision {
+    fn capture(&self, visitor: &Visitor, key: &str, time: Stamp, now: Timestamp) -> AccessDecision {
         let moment = time.time();
-        let (access, reason) = match self.rules.find(visitor, key, moment, now) {
-            Some(rule) => (rule.access, Reason::Rule(rule.place.clone())),
-            None => (self.default_access, Reason::Default),
+        let (access, reason) = match self.rules.find_rule(visitor, key, moment, now) {
+            Some(rule) => (rule.access, DecisionReason::Rule(rule.place.clone())),
+            None => (self.default_access, DecisionReason::Default),
         };
-        if access != Access::AllowIgnoreEmbargo
-            && let Some(condition) = self.embargo.condition(moment, now)
+        if access != AccessLevel::AllowIgnoreEmbargo
+            && let Some(condition) = self.embargo.embargo_condition(moment, now)
             && self.embargo.access > access
         {
-            return Decision {
+            return AccessDecision {
                 verdict: self.embargo.access.verdict(),
-                reason: Reason::Embargo(condition.name()),
+                reason: DecisionReason::Embargo(condition.name()),
             };
         }
-        Decision {
+        AccessDecision {
             verdict: access.verdict(),
             reason,
         }
     }
 
-    fn whole_file(&self, visitor: &Visitor) -> Decision {
+    fn whole_file(&self, visitor: &Visitor) -> AccessDecision {
         match visitor
             .groups()
             .find(|group| self.file_groups.contains(group))
         {
-            Some(group) => Decision {
+            Some(group) => AccessDecision {
                 verdict: AccessVerdict::Allow,
-                reason: Reason::FileGroup(group.clone()),
+                reason: DecisionReason::FileGroup(group.clone()),
             },
-            None => Decision {
+            None => AccessDecision {
                 verdict: AccessVerdict::Block,
-                reason: Reason::WholeFile,
+                reason: DecisionReason::WholeFile,
             },
         }
     }

@@ -5,7 +5,7 @@
 
 use archive_formats::date::Stamp;
 
-use crate::html::escape;
+use crate::html::escape_html;
 use crate::request::header_safe;
 
 /// A fault of a capture that is shown all the same.
@@ -57,9 +57,9 @@ const BOX: &str = "all:initial;display:block;box-sizing:border-box;width:100%;pa
 
 impl Banner<'_> {
     /// Returns the banner in HTML.
-    pub fn html(&self, problems: &[CaptureFault]) -> String {
-        let url = escape(self.url);
-        let calendar = escape(&header_safe(self.calendar));
+    pub fn render_html(&self, problems: &[CaptureFault]) -> String {
+        let url = escape_html(self.url);
+        let calendar = escape_html(&header_safe(self.calendar));
         let time = iso(self.time);
         let mut html = format!(
             "<div role=\"region\" aria-label=\"Archived page\" style=\"{BOX};background:#12344d;color:#fff\">Archived copy of \
@@ -68,15 +68,15 @@ impl Banner<'_> {
              style=\"all:unset;color:#fff;text-decoration:underline;cursor:pointer\">All captures</a></div>"
         );
         for problem in problems {
-            html.push_str(&note(problem));
+            html.push_str(&fault_note(problem));
         }
         html
     }
 }
 
 /// Returns a note about a problem, in HTML: for a banner, and for the end of a page.
-pub fn note(problem: &CaptureFault) -> String {
-    let sentence = escape(&problem.sentence());
+pub fn fault_note(problem: &CaptureFault) -> String {
+    let sentence = escape_html(&problem.sentence());
     format!("<div role=\"alert\" style=\"{BOX};background:#7a1f1f;color:#fff\">{sentence}</div>")
 }
 
@@ -107,7 +107,7 @@ mod tests {
             time: "20200102030405".parse().unwrap(),
             calendar: "/all/*/http://a.dk/\"><script>",
         };
-        let html = banner.html(&[
+        let html = banner.render_html(&[
             CaptureFault::Cut("<b>'".to_owned()),
             CaptureFault::Encoded("<b>'".to_owned()),
             CaptureFault::Digest,

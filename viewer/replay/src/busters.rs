@@ -10,7 +10,7 @@
 //! ```
 //! use viewer_replay::busters::BustedUrl;
 //!
-//! let busted = BustedUrl::read("http://a.dk/x?b=2&_=1577836800000").expect("it has a buster");
+//! let busted = BustedUrl::read_url("http://a.dk/x?b=2&_=1577836800000").expect("it has a buster");
 //! assert_eq!(busted.key().as_str(), "dk,a)/x?b=2");
 //! assert!(busted.is_same("http://a.dk/x?_=9&b=2"));
 //! assert!(!busted.is_same("http://a.dk/x?_=9&b=3"));
@@ -81,7 +81,7 @@ pub struct BustedUrl {
 
 impl BustedUrl {
     /// Looks for busters in a URL; `None` if it has none.
-    pub fn read(url: &str) -> Option<Self> {
+    pub fn read_url(url: &str) -> Option<Self> {
         let (path, query) = split(url)?;
         let left: Vec<&str> = query.split('&').filter(|own| !is_buster(own)).collect();
         let left = if is_moment(query) { Vec::new() } else { left };
@@ -110,7 +110,7 @@ impl BustedUrl {
 
     /// Returns whether another URL is the same but for busters.
     pub fn is_same(&self, url: &str) -> bool {
-        let key = match Self::read(url) {
+        let key = match Self::read_url(url) {
             Some(other) => other.key,
             None => UrlKey::parse(url),
         };
@@ -213,18 +213,18 @@ mod tests {
             ("_=", None),
             ("", None),
         ] {
-            let found = BustedUrl::read(&format!("http://a.dk/x?{query}"));
+            let found = BustedUrl::read_url(&format!("http://a.dk/x?{query}"));
             let key = found.as_ref().map(|found| found.key().as_str());
             assert_eq!(key, expected, "{query}");
         }
-        assert_eq!(BustedUrl::read("http://a.dk/x"), None);
-        assert_eq!(BustedUrl::read("http://a.dk/x#?_=1577836800000"), None);
+        assert_eq!(BustedUrl::read_url("http://a.dk/x"), None);
+        assert_eq!(BustedUrl::read_url("http://a.dk/x#?_=1577836800000"), None);
     }
 
     /// Fails if the range of keys misses a capture that is the same but for busters.
     #[test]
     fn range_holds_captures_with_other_busters() {
-        let busted = BustedUrl::read("http://a.dk/x?a=1&t=1577836800000&z=2").unwrap();
+        let busted = BustedUrl::read_url("http://a.dk/x?a=1&t=1577836800000&z=2").unwrap();
         let KeyMatch::Within(range) = busted.keys() else {
             panic!("a range");
         };

@@ -18,7 +18,7 @@
 //!
 //! Both spellings of the fields are known in all of them (`original`, `mimetype`, `statuscode`; `url`, `mime`,
 //! `status`), and the letters of a CDX legend. Unknown parameters are ignored; a value that makes no sense is a
-//! [`RequestError`].
+//! [`CdxRequestError`].
 
 mod answer;
 mod columns;
@@ -40,14 +40,14 @@ mod xml_query;
 mod tests;
 
 pub use answer::{AnswerError, AnswerSummary, AnswerWriter, BrokenAnswer, write_answer};
-pub use columns::{Column, ColumnValue};
+pub use columns::{AnswerColumn, ColumnValue};
 pub use duplicates::MAX_DIGESTS;
 pub use extras::{Extra, Extras};
 pub use pages::{
     DEFAULT_PAGE_SIZES, PageCount, PageMarks, PagePlace, PageRequest, PageSizes, WalkLimit,
 };
 pub use request::{AnswerForm, CdxRequest};
-pub use request_error::{Refusal, RequestError};
+pub use request_error::{CdxRequestError, DialectRefusal};
 pub use rows::AnswerContext;
 pub use xml_query::{XmlQuery, XmlQueryKind};
 

@@ -49,7 +49,7 @@ const BEGINNINGS: [&[u8]; 17] = [
 
 impl ContentKind {
     /// Returns the kind of a document with this `Content-Type` that begins with these bytes.
-    pub fn read(content_type: Option<&[u8]>, start: &[u8]) -> Self {
+    pub fn read_kind(content_type: Option<&[u8]>, start: &[u8]) -> Self {
         let essence = essence(content_type);
         if PAGES.contains(&essence.as_str()) {
             Self::Page
@@ -83,7 +83,7 @@ pub fn names_kind(content_type: Option<&[u8]>) -> bool {
 
 /// Returns the `Content-Type` with which a document that is no page of ours is shown: one that can be read in one way.
 pub fn document_type(kind: ContentKind, content_type: Option<&[u8]>) -> String {
-    let media = content_type.and_then(MediaType::read);
+    let media = content_type.and_then(MediaType::read_media);
     let charset = media.and_then(|media| media.charset);
     let charset = charset.filter(|charset| is_token(charset));
     let charset = charset.map_or(String::new(), |charset| format!("; charset={charset}"));
@@ -100,7 +100,7 @@ pub fn document_type(kind: ContentKind, content_type: Option<&[u8]>) -> String {
 }
 
 fn essence(content_type: Option<&[u8]>) -> String {
-    let media = content_type.and_then(MediaType::read);
+    let media = content_type.and_then(MediaType::read_media);
     media.map_or_else(String::new, |media| {
         media.essence.trim().to_ascii_lowercase()
     })
@@ -162,7 +162,7 @@ mod tests {
             (Some("image/png"), "<html>", Other),
             (Some("application/pdf"), "", Other),
         ] {
-            let found = ContentKind::read(content_type.map(str::as_bytes), start.as_bytes());
+            let found = ContentKind::read_kind(content_type.map(str::as_bytes), start.as_bytes());
             assert_eq!(found, expected, "{content_type:?} {start}");
         }
     }
@@ -185,7 +185,7 @@ mod tests {
             (None, "text/plain"),
         ] {
             let content_type = content_type.map(str::as_bytes);
-            let kind = ContentKind::read(content_type, b"");
+            let kind = ContentKind::read_kind(content_type, b"");
             assert_eq!(
                 document_type(kind, content_type),
                 expected,

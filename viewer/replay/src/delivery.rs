@@ -6,12 +6,12 @@
 //! decides for the loader.
 //!
 //! ```
-//! use viewer_replay::delivery::{Delivery, FetchFacts};
+//! use viewer_replay::delivery::{DeliveryForm, FetchFacts};
 //! use viewer_replay::request::Modifier;
 //!
 //! let of_worker = FetchFacts { worker: Some(b"iframe"), ..FetchFacts::default() };
-//! assert_eq!(of_worker.delivery(Some(Modifier::Main)), Delivery::FramedPage);
-//! assert_eq!(FetchFacts::default().delivery(Some(Modifier::Main)), Delivery::Loader);
+//! assert_eq!(of_worker.choose_form(Some(Modifier::Main)), DeliveryForm::FramedPage);
+//! assert_eq!(FetchFacts::default().choose_form(Some(Modifier::Main)), DeliveryForm::Loader);
 //! ```
 
 use crate::request::Modifier;
@@ -43,7 +43,7 @@ pub struct FetchFacts<'a> {
 
 /// The form of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Delivery {
+pub enum DeliveryForm {
     /// A page for a frame, with its scripts, in the hands of our worker.
     FramedPage,
     /// The bytes as they are, in the hands of our worker.
@@ -69,7 +69,7 @@ pub enum Delivery {
 
 impl<'a> FetchFacts<'a> {
     /// Reads the facts from a header.
-    pub fn read(field: impl Fn(&'static str) -> Option<&'a [u8]>) -> Self {
+    pub fn read_facts(field: impl Fn(&'static str) -> Option<&'a [u8]>) -> Self {
         Self {
             worker: field(WORKER_FIELD),
             service_worker: field("service-worker"),
@@ -80,20 +80,20 @@ impl<'a> FetchFacts<'a> {
     }
 
     /// Returns the form of the answer to a request with a modifier.
-    pub fn delivery(&self, modifier: Option<Modifier>) -> Delivery {
+    pub fn choose_form(&self, modifier: Option<Modifier>) -> DeliveryForm {
         if self.is_service_worker() || modifier == Some(Modifier::ServiceWorker) {
-            return Delivery::ServiceWorker;
+            return DeliveryForm::ServiceWorker;
         }
         let worker = self.worker_destination();
         let is_frame = worker.is_some_and(|worker| FRAMES.contains(&worker));
         match modifier {
             Some(Modifier::Main | Modifier::InnerFrame | Modifier::Frame | Modifier::Banner) => {
                 if is_frame {
-                    Delivery::FramedPage
+                    DeliveryForm::FramedPage
                 } else if worker.is_none() && is(self.destination, b"document") {
-                    Delivery::FramePage
+                    DeliveryForm::FramePage
                 } else {
-                    Delivery::Loader
+                    DeliveryForm::Loader
                 }
             }
             Some(
@@ -104,15 +104,15 @@ impl<'a> FetchFacts<'a> {
                 | Modifier::Image
                 | Modifier::Object,
             ) => match worker {
-                Some(worker) => Delivery::WorkerResource {
+                Some(worker) => DeliveryForm::WorkerResource {
                     is_thread: THREADS.contains(&worker),
                 },
-                None if self.is_navigation() => Delivery::RawPage,
-                None if modifier == Some(Modifier::Style) => Delivery::StyleSheet,
-                None => Delivery::Raw,
+                None if self.is_navigation() => DeliveryForm::RawPage,
+                None if modifier == Some(Modifier::Style) => DeliveryForm::StyleSheet,
+                None => DeliveryForm::Raw,
             },
-            None => Delivery::NoScript,
-            Some(Modifier::ServiceWorker) => Delivery::ServiceWorker,
+            None => DeliveryForm::NoScript,
+            Some(Modifier::ServiceWorker) => DeliveryForm::ServiceWorker,
         }
     }
 
@@ -156,7 +156,7 @@ mod tests {
 
     fn facts(text: &[(&'static str, &'static str)]) -> FetchFacts<'static> {
         let text: Vec<(&str, &str)> = text.to_vec();
-        FetchFacts::read(|name| {
+        FetchFacts::read_facts(|name| {
             let found = text.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.as_bytes())
         })
@@ -200,11 +200,11 @@ mod tests {
                             && matches!(site, None | Some("same-origin"));
                         for modifier in Modifier::NAMES.map(Modifier::from_name) {
                             let is_page = modifier.is_some_and(|own| PAGES.contains(&own));
-                            let is_given = facts.delivery(modifier) == Delivery::FramedPage;
+                            let is_given = facts.choose_form(modifier) == DeliveryForm::FramedPage;
                             assert_eq!(is_given, may && is_page, "{facts:?} {modifier:?}");
                             pages += usize::from(is_given);
                         }
-                        assert_ne!(facts.delivery(None), Delivery::FramedPage);
+                        assert_ne!(facts.choose_form(None), DeliveryForm::FramedPage);
                     }
                 }
             }
@@ -216,19 +216,25 @@ mod tests {
     #[test]
     fn pages_without_worker_get_the_loader() {
         for (fields, expected) in [
-            (vec![], Delivery::Loader),
-            (vec![("sec-fetch-dest", "iframe")], Delivery::Loader),
-            (vec![("sec-fetch-dest", "empty")], Delivery::Loader),
-            (vec![("sec-fetch-dest", "document")], Delivery::FramePage),
+            (vec![], DeliveryForm::Loader),
+            (vec![("sec-fetch-dest", "iframe")], DeliveryForm::Loader),
+            (vec![("sec-fetch-dest", "empty")], DeliveryForm::Loader),
+            (
+                vec![("sec-fetch-dest", "document")],
+                DeliveryForm::FramePage,
+            ),
             (
                 vec![("x-replay-worker", "document"), ("sec-fetch-dest", "empty")],
-                Delivery::Loader,
+                DeliveryForm::Loader,
             ),
-            (vec![("service-worker", "script")], Delivery::ServiceWorker),
+            (
+                vec![("service-worker", "script")],
+                DeliveryForm::ServiceWorker,
+            ),
         ] {
             for modifier in PAGES {
                 assert_eq!(
-                    facts(&fields).delivery(Some(modifier)),
+                    facts(&fields).choose_form(Some(modifier)),
                     expected,
                     "{fields:?}"
                 );
@@ -241,35 +247,43 @@ mod tests {
     fn other_modifiers_have_their_own_forms() {
         let thread = [("x-replay-worker", "worker")];
         for (fields, modifier, expected) in [
-            (&[][..], Some(Modifier::Identity), Delivery::Raw),
-            (&[], Some(Modifier::Style), Delivery::StyleSheet),
-            (&[], Some(Modifier::Image), Delivery::Raw),
-            (&[], Some(Modifier::ServiceWorker), Delivery::ServiceWorker),
-            (&[], None, Delivery::NoScript),
-            (&[("sec-fetch-mode", "navigate")], None, Delivery::NoScript),
+            (&[][..], Some(Modifier::Identity), DeliveryForm::Raw),
+            (&[], Some(Modifier::Style), DeliveryForm::StyleSheet),
+            (&[], Some(Modifier::Image), DeliveryForm::Raw),
+            (
+                &[],
+                Some(Modifier::ServiceWorker),
+                DeliveryForm::ServiceWorker,
+            ),
+            (&[], None, DeliveryForm::NoScript),
+            (
+                &[("sec-fetch-mode", "navigate")],
+                None,
+                DeliveryForm::NoScript,
+            ),
             (
                 &[("sec-fetch-mode", "navigate")],
                 Some(Modifier::Identity),
-                Delivery::RawPage,
+                DeliveryForm::RawPage,
             ),
             (
                 &thread,
                 Some(Modifier::Identity),
-                Delivery::WorkerResource { is_thread: true },
+                DeliveryForm::WorkerResource { is_thread: true },
             ),
             (
                 &[("x-replay-worker", "image")],
                 Some(Modifier::Style),
-                Delivery::WorkerResource { is_thread: false },
+                DeliveryForm::WorkerResource { is_thread: false },
             ),
             (
                 &[("service-worker", "script")],
                 Some(Modifier::Script),
-                Delivery::ServiceWorker,
+                DeliveryForm::ServiceWorker,
             ),
         ] {
             assert_eq!(
-                facts(fields).delivery(modifier),
+                facts(fields).choose_form(modifier),
                 expected,
                 "{fields:?} {modifier:?}"
             );

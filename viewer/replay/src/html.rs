@@ -1,7 +1,7 @@
 //! Words from outside on small pages: escaped for HTML, tamed for terminals, and in the form that a client asks for.
 
 /// Returns a text as it stands in HTML, attributes included; control characters become blanks.
-pub fn escape(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -17,7 +17,7 @@ pub fn escape(text: &str) -> String {
 }
 
 /// Returns a text without control characters, which terminals obey.
-pub fn tame(text: &str) -> String {
+pub fn tame_text(text: &str) -> String {
     text.chars().map(blank).collect()
 }
 

@@ -13,7 +13,7 @@
 //! let addresses = Addresses::new("https://replay.example.org", "all");
 //! let only = Neighbours::alone("20070601000000".parse().unwrap());
 //! let gate = TimeGate { style: TimeGateStyle::Redirect, modifier: None };
-//! let headers = gate.fields(&addresses, "http://a.dk/", &only);
+//! let headers = gate.gate_fields(&addresses, "http://a.dk/", &only);
 //! assert_eq!(headers[0], ("Location", "https://replay.example.org/all/20070601000000/http://a.dk/".to_owned()));
 //! # Ok::<(), viewer_replay::memento::InvalidDatetime>(())
 //! ```
@@ -28,12 +28,12 @@ use archive_formats::date::Stamp;
 use crate::request::{Addresses, Modifier, TimeMapFormat, header_safe};
 
 pub use http_date::{InvalidDatetime, accept_datetime, http_date};
-pub use negotiate::{Nearest, nearest};
+pub use negotiate::{Nearest, nearest_capture};
 pub use preference::Preference;
-pub use time_map::{TimeMap, TimeMapPage, TimeMapScope, TimeMapWriter, pages};
+pub use time_map::{TimeMap, TimeMapPage, TimeMapScope, TimeMapWriter, split_pages};
 
 /// A header field: its name and its value.
-pub type Field = (&'static str, String);
+pub type AnswerField = (&'static str, String);
 
 /// A capture among the captures of its URL, in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,8 +121,13 @@ pub struct TimeGate {
 impl TimeGate {
     /// Returns the fields of an answer that finds a capture: where it is, `Vary`, `Link`, and with the capture itself
     /// its date.
-    pub fn fields(&self, addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec<Field> {
-        let address = addresses.memento(neighbours.this, self.modifier, url);
+    pub fn gate_fields(
+        &self,
+        addresses: &Addresses,
+        url: &str,
+        neighbours: &Neighbours,
+    ) -> Vec<AnswerField> {
+        let address = addresses.memento_address(neighbours.this, self.modifier, url);
         let link = link(addresses, url, neighbours);
         let mut fields = match self.style {
             TimeGateStyle::Direct => vec![
@@ -139,7 +144,7 @@ impl TimeGate {
 }
 
 /// Returns the fields of a TimeGate's answer that finds nothing, or that refuses the date.
-pub fn empty_time_gate(addresses: &Addresses, url: &str) -> Vec<Field> {
+pub fn empty_time_gate(addresses: &Addresses, url: &str) -> Vec<AnswerField> {
     vec![
         ("Vary", "accept-datetime, prefer".to_owned()),
         ("Link", context_link(addresses, url)),
@@ -147,7 +152,11 @@ pub fn empty_time_gate(addresses: &Addresses, url: &str) -> Vec<Field> {
 }
 
 /// Returns the fields of a capture at its own address: its date, and `Link`.
-pub fn memento(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec<Field> {
+pub fn memento_fields(
+    addresses: &Addresses,
+    url: &str,
+    neighbours: &Neighbours,
+) -> Vec<AnswerField> {
     vec![
         ("Memento-Datetime", http_date(neighbours.this)),
         ("Link", link(addresses, url, neighbours)),
@@ -156,7 +165,7 @@ pub fn memento(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> Vec
 
 /// Returns the fields of a capture at the address of its original, as a proxy serves it (RFC 7089, pattern 1.3): the
 /// original is its own TimeGate, and captures have no addresses of their own.
-pub fn proxied_memento(url: &str, time: Stamp) -> Vec<Field> {
+pub fn proxied_memento(url: &str, time: Stamp) -> Vec<AnswerField> {
     let link = format!("<{}>; rel=\"original timegate\"", header_safe(url));
     vec![
         ("Memento-Datetime", http_date(time)),
@@ -189,7 +198,7 @@ fn link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
 fn whole_link(addresses: &Addresses, url: &str, neighbours: &Neighbours) -> String {
     let mut link = context_link(addresses, url);
     for (stamp, relations) in neighbours.relations() {
-        let address = addresses.memento(stamp, None, url);
+        let address = addresses.memento_address(stamp, None, url);
         let date = http_date(stamp);
         let text = format!(", <{address}>; rel=\"{relations}\"; datetime=\"{date}\"");
         link.push_str(&text);

@@ -1,6 +1,6 @@
 //! Policies: what a browser may do with an answer of the replay host.
 //!
-//! Owns the texts of `Content-Security-Policy` and `Permissions-Policy`. They are one of three walls; the others are
+//! Owns the texts of `Content-Security-AccessPolicy` and `Permissions-AccessPolicy`. They are one of three walls; the others are
 //! the sandbox of the frame, which the page host sets up, and the worker, which asks its own host alone.
 //!
 //! A browser asks the policy of a page before it asks the service worker, so that a framed page has to be allowed the
@@ -77,7 +77,7 @@ impl HostFacts<'_> {
     }
 
     /// Returns the policy of a page of ours that has one script, with the Base64 of its SHA-256.
-    pub fn loader(&self, script: &str) -> String {
+    pub fn loader_script(&self, script: &str) -> String {
         format!(
             "default-src 'none'; script-src 'sha256-{script}'; connect-src 'self'; worker-src 'self'; \
              style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; {}",

@@ -5,22 +5,22 @@
 //!
 //! | Path | Request |
 //! |---|---|
-//! | `/` | [`Request::Home`] |
-//! | `/<coll>/` | [`Request::Collection`] |
-//! | `/<coll>/cdx?…`, `/<coll>/index?…`, `/cdx/search/cdx?…`, `/<coll>?…` | [`Request::Lookup`] |
-//! | `/<coll>/timemap/(link\|json\|cdxj)/[page/]<url>` | [`Request::TimeMap`] |
-//! | `/<coll>/[mod_/]<url>` | [`Request::TimeGate`] |
-//! | `/<coll>/<ts>[mod_]/<url>` | [`Request::Memento`] |
-//! | `/<coll>/*/<url>`, `/<coll>/2020*/<url>` | [`Request::Calendar`] |
-//! | `/<coll>/getFile`, `getRecord`, `getMetadata` | [`Request::File`], [`Request::Record`], [`Request::Metadata`] |
-//! | `/<coll>/mismatches` | [`Request::Mismatches`] |
-//! | `/replay/<coll>/[<ts>/]<url>` | [`Request::Page`], on the host of the pages |
+//! | `/` | [`ReplayRequest::Home`] |
+//! | `/<coll>/` | [`ReplayRequest::Collection`] |
+//! | `/<coll>/cdx?…`, `/<coll>/index?…`, `/cdx/search/cdx?…`, `/<coll>?…` | [`ReplayRequest::Lookup`] |
+//! | `/<coll>/timemap/(link\|json\|cdxj)/[page/]<url>` | [`ReplayRequest::TimeMap`] |
+//! | `/<coll>/[mod_/]<url>` | [`ReplayRequest::TimeGate`] |
+//! | `/<coll>/<ts>[mod_]/<url>` | [`ReplayRequest::Memento`] |
+//! | `/<coll>/*/<url>`, `/<coll>/2020*/<url>` | [`ReplayRequest::Calendar`] |
+//! | `/<coll>/getFile`, `getRecord`, `getMetadata` | [`ReplayRequest::File`], [`ReplayRequest::Record`], [`ReplayRequest::Metadata`] |
+//! | `/<coll>/mismatches` | [`ReplayRequest::Mismatches`] |
+//! | `/replay/<coll>/[<ts>/]<url>` | [`ReplayRequest::Page`], on the host of the pages |
 //!
 //! ```
-//! use viewer_replay::request::{Modifier, Request};
+//! use viewer_replay::request::{Modifier, ReplayRequest};
 //!
-//! let request = Request::parse("/all/2020id_/http:/example.org/a?b=c")?;
-//! let Request::Memento { collection, time, modifier, target } = request else {
+//! let request = ReplayRequest::parse("/all/2020id_/http:/example.org/a?b=c")?;
+//! let ReplayRequest::Memento { collection, time, modifier, target } = request else {
 //!     panic!("a memento was asked for");
 //! };
 //! assert_eq!((collection.as_str(), time.digits()), ("all", "2020"));
@@ -46,7 +46,7 @@ use url::form_urlencoded;
 pub use addresses::{Addresses, header_safe};
 pub use invalid::InvalidRequest;
 pub use modifier::Modifier;
-pub use target::{InvalidTarget, LONGEST_URL, Target, TargetMatch};
+pub use target::{InvalidTarget, LONGEST_URL, ReplayTarget, TargetMatch};
 pub use time::{RequestedSpan, RequestedTime};
 
 /// Names that no collection can have: they begin other paths.
@@ -57,7 +57,7 @@ const LONGEST_NAME: usize = 64;
 
 /// A request, as far as its path says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ReplayRequest {
     /// The list of collections.
     Home,
     /// The page of a collection.
@@ -83,7 +83,7 @@ pub enum Request {
         /// The page of the TimeMap, if one is named.
         page: Option<NonZeroU32>,
         /// The URL whose captures are listed.
-        target: Target,
+        target: ReplayTarget,
     },
     /// The capture of a URL that is nearest to `Accept-Datetime`, or the latest one.
     TimeGate {
@@ -92,7 +92,7 @@ pub enum Request {
         /// The form in which the capture is shown.
         modifier: Option<Modifier>,
         /// The URL whose capture is looked for.
-        target: Target,
+        target: ReplayTarget,
     },
     /// The capture of a URL at a time, or the nearest one.
     Memento {
@@ -103,7 +103,7 @@ pub enum Request {
         /// The form in which the capture is shown.
         modifier: Option<Modifier>,
         /// The URL of the capture.
-        target: Target,
+        target: ReplayTarget,
     },
     /// The captures of a URL, or of the URLs that begin with it, for people.
     Calendar {
@@ -112,7 +112,7 @@ pub enum Request {
         /// The time that is shown.
         span: RequestedSpan,
         /// The URL, or the beginning of some.
-        target: Target,
+        target: ReplayTarget,
         /// The URLs that are meant.
         matching: TargetMatch,
     },
@@ -123,7 +123,7 @@ pub enum Request {
         /// The time; `None` for the latest capture.
         time: Option<RequestedTime>,
         /// The URL of the capture.
-        target: Target,
+        target: ReplayTarget,
     },
     /// A whole archive file.
     File {
@@ -194,7 +194,7 @@ impl TimeMapFormat {
     }
 }
 
-impl Request {
+impl ReplayRequest {
     /// Reads the path and query of a request, as they were sent.
     ///
     /// # Errors
@@ -234,7 +234,7 @@ impl Request {
 }
 
 /// Returns a request of the pages: what is behind `/replay/`.
-fn page_request(rest: &str) -> Result<Request, InvalidRequest> {
+fn page_request(rest: &str) -> Result<ReplayRequest, InvalidRequest> {
     let (name, rest) = rest.split_once('/').ok_or(InvalidRequest::NoSuchPath)?;
     let collection = collection(name)?;
     let (time, url) = match leading_time(rest)? {
@@ -244,43 +244,43 @@ fn page_request(rest: &str) -> Result<Request, InvalidRequest> {
         }
         _ => (None, rest),
     };
-    Ok(Request::Page {
+    Ok(ReplayRequest::Page {
         collection,
         time,
-        target: Target::parse(url)?,
+        target: ReplayTarget::parse(url)?,
     })
 }
 
 /// Returns a request within a collection: what is behind `/<coll>/`.
-fn in_collection(collection: String, rest: &str) -> Result<Request, InvalidRequest> {
+fn in_collection(collection: String, rest: &str) -> Result<ReplayRequest, InvalidRequest> {
     let (path, query) = split_query(rest);
     let query = query.unwrap_or_default();
     match path {
-        "" => return Ok(Request::Collection { collection }),
+        "" => return Ok(ReplayRequest::Collection { collection }),
         "cdx" | "index" => {
-            return Ok(Request::Lookup {
+            return Ok(ReplayRequest::Lookup {
                 collection: Some(collection),
                 dialect: LookupDialect::Pywb,
                 query: query.to_owned(),
             });
         }
-        "mismatches" => return Ok(Request::Mismatches { collection }),
+        "mismatches" => return Ok(ReplayRequest::Mismatches { collection }),
         "getFile" => {
-            return Ok(Request::File {
+            return Ok(ReplayRequest::File {
                 collection,
                 file: parameter(query, "arcFile")?.into_owned(),
             });
         }
         "getRecord" => {
             let offset = parameter(query, "arcOffset")?;
-            return Ok(Request::Record {
+            return Ok(ReplayRequest::Record {
                 collection,
                 file: parameter(query, "arcFile")?.into_owned(),
                 offset: number("arcOffset", &offset)?,
             });
         }
         "getMetadata" => {
-            return Ok(Request::Metadata {
+            return Ok(ReplayRequest::Metadata {
                 collection,
                 job: parameter(query, "jobID")?.into_owned(),
             });
@@ -291,35 +291,35 @@ fn in_collection(collection: String, rest: &str) -> Result<Request, InvalidReque
         return time_map(collection, rest);
     }
     Ok(match leading_time(rest)? {
-        Some((LeadingTime::At(time, modifier), url)) => Request::Memento {
+        Some((LeadingTime::At(time, modifier), url)) => ReplayRequest::Memento {
             collection,
             time,
             modifier,
-            target: Target::parse(url)?,
+            target: ReplayTarget::parse(url)?,
         },
         Some((LeadingTime::Span(span), url)) => {
-            let (target, matching) = Target::parse_pattern(url)?;
-            Request::Calendar {
+            let (target, matching) = ReplayTarget::parse_pattern(url)?;
+            ReplayRequest::Calendar {
                 collection,
                 span,
                 target,
                 matching,
             }
         }
-        Some((LeadingTime::Latest(modifier), url)) => Request::TimeGate {
+        Some((LeadingTime::Latest(modifier), url)) => ReplayRequest::TimeGate {
             collection,
             modifier: Some(modifier),
-            target: Target::parse(url)?,
+            target: ReplayTarget::parse(url)?,
         },
-        None => Request::TimeGate {
+        None => ReplayRequest::TimeGate {
             collection,
             modifier: None,
-            target: Target::parse(rest)?,
+            target: ReplayTarget::parse(rest)?,
         },
     })
 }
 
-fn time_map(collection: String, rest: &str) -> Result<Request, InvalidRequest> {
+fn time_map(collection: String, rest: &str) -> Result<ReplayRequest, InvalidRequest> {
     let (name, rest) = rest.split_once('/').unwrap_or((rest, ""));
     let format = TimeMapFormat::from_name(name)
         .ok_or_else(|| InvalidRequest::TimeMapFormat(name.to_owned()))?;
@@ -332,11 +332,11 @@ fn time_map(collection: String, rest: &str) -> Result<Request, InvalidRequest> {
         }
         _ => (None, rest),
     };
-    Ok(Request::TimeMap {
+    Ok(ReplayRequest::TimeMap {
         collection,
         format,
         page,
-        target: Target::parse(url)?,
+        target: ReplayTarget::parse(url)?,
     })
 }
 

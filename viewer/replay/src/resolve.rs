@@ -17,24 +17,24 @@
 //! ```
 //! use archive_formats::cdx::Capture;
 //! use archive_formats::warc::Kind;
-//! use viewer_replay::access::{Policy, Subject, Visitor};
-//! use viewer_replay::resolve::{Outcome, RecordFacts, ResolveStep, Resolver, StepAnswer};
+//! use viewer_replay::access::{AccessPolicy, AccessSubject, Visitor};
+//! use viewer_replay::resolve::{ResolveOutcome, RecordFacts, ResolveStep, Resolver, StepAnswer};
 //!
-//! let policy = Policy::default();
+//! let policy = AccessPolicy::default();
 //! let access = |capture: &Capture| {
-//!     let subject = Subject::Capture { key: &capture.key, time: capture.timestamp };
-//!     policy.decide(&Visitor::anonymous(), subject, jiff::Timestamp::UNIX_EPOCH)
+//!     let subject = AccessSubject::Capture { key: &capture.key, time: capture.timestamp };
+//!     policy.decide_access(&Visitor::anonymous(), subject, jiff::Timestamp::UNIX_EPOCH)
 //! };
 //! let capture = Capture::new("dk,a)/", "20200101000000".parse()?);
 //! let mut resolver = Resolver::new();
-//! let ResolveStep::Read(chosen) = resolver.answer(StepAnswer::Captures(vec![capture]), &access) else {
+//! let ResolveStep::Read(chosen) = resolver.take_answer(StepAnswer::Captures(vec![capture]), &access) else {
 //!     panic!("the capture is read first");
 //! };
 //! let facts = RecordFacts::new(Kind::Response);
-//! let ResolveStep::Finished(outcome) = resolver.answer(StepAnswer::Record(facts), &access) else {
+//! let ResolveStep::Finished(outcome) = resolver.take_answer(StepAnswer::Record(facts), &access) else {
 //!     panic!("a response is its own original");
 //! };
-//! assert!(matches!(outcome, Outcome::Shown(shown) if shown.capture == *chosen));
+//! assert!(matches!(outcome, ResolveOutcome::Shown(shown) if shown.capture == *chosen));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -46,7 +46,7 @@ use archive_formats::cdx::Capture;
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 
-use crate::access::Decision;
+use crate::access::AccessDecision;
 
 pub use choose::is_second_choice;
 pub use facts::{RecordFacts, RevisitFacts, RevisitProfile};
@@ -75,7 +75,7 @@ pub enum ResolveStep {
         digest: String,
     },
     /// Nothing more has to be done: the request ends so.
-    Finished(Outcome),
+    Finished(ResolveOutcome),
 }
 
 /// The answer to a step.
@@ -93,11 +93,11 @@ pub enum StepAnswer {
 
 /// The end of a request.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum ResolveOutcome {
     /// A capture is shown.
     Shown(Box<ShownCapture>),
     /// The visitor may not see the capture.
-    Refused(Decision),
+    Refused(AccessDecision),
     /// Nothing can be shown: 404.
     NotFound(NotFoundReason),
     /// A capture could be shown, but not now: 503.
@@ -146,7 +146,7 @@ pub enum NotFoundReason {
 
 /// The search for the capture that is shown.
 ///
-/// [`answer`](Self::answer) is called with the captures of the request first, and then with what each step asked for.
+/// [`take_answer`](Self::answer) is called with the captures of the request first, and then with what each step asked for.
 #[derive(Clone, Debug)]
 pub struct Resolver {
     state: ResolverState,
@@ -164,7 +164,7 @@ enum ResolverState {
     /// The original of a revisit is looked for.
     Searching(Box<OriginalSearch>),
     /// The outcome has been returned.
-    Finished(Outcome),
+    Finished(ResolveOutcome),
 }
 
 impl Default for Resolver {
@@ -183,14 +183,14 @@ impl Resolver {
 
     /// Takes an answer, and returns the next step. An answer that was not asked for ends the request as unavailable;
     /// behind the end the outcome is returned once more.
-    pub fn answer(
+    pub fn take_answer(
         &mut self,
         answer: StepAnswer,
-        access: &impl Fn(&Capture) -> Decision,
+        access: &impl Fn(&Capture) -> AccessDecision,
     ) -> ResolveStep {
         let state = std::mem::replace(
             &mut self.state,
-            ResolverState::Finished(Outcome::Unavailable),
+            ResolverState::Finished(ResolveOutcome::Unavailable),
         );
         let (state, step) = match (state, answer) {
             (ResolverState::Beginning, StepAnswer::Captures(captures)) => {
@@ -200,11 +200,11 @@ impl Resolver {
                 read(*chosen, candidates, answer, access)
             }
             (ResolverState::Searching(mut search), answer) => {
-                let step = search.answer(answer, access);
+                let step = search.take_answer(answer, access);
                 (ResolverState::Searching(search), step)
             }
             (ResolverState::Finished(outcome), _) => finished(outcome),
-            (ResolverState::Beginning, _) => finished(Outcome::Unavailable),
+            (ResolverState::Beginning, _) => finished(ResolveOutcome::Unavailable),
         };
         self.state = match &step {
             ResolveStep::Finished(outcome) => ResolverState::Finished(outcome.clone()),
@@ -214,7 +214,7 @@ impl Resolver {
     }
 }
 
-fn finished(outcome: Outcome) -> (ResolverState, ResolveStep) {
+fn finished(outcome: ResolveOutcome) -> (ResolverState, ResolveStep) {
     (
         ResolverState::Finished(outcome.clone()),
         ResolveStep::Finished(outcome),
@@ -223,14 +223,14 @@ fn finished(outcome: Outcome) -> (ResolverState, ResolveStep) {
 
 fn choose(
     mut candidates: Candidates,
-    access: &impl Fn(&Capture) -> Decision,
+    access: &impl Fn(&Capture) -> AccessDecision,
 ) -> (ResolverState, ResolveStep) {
     let next = candidates.next(access);
     read_next(next, candidates)
 }
 
 fn read_next(
-    next: Result<Capture, Outcome>,
+    next: Result<Capture, ResolveOutcome>,
     candidates: Candidates,
 ) -> (ResolverState, ResolveStep) {
     match next {
@@ -248,7 +248,7 @@ fn read(
     chosen: Capture,
     mut candidates: Candidates,
     answer: StepAnswer,
-    access: &impl Fn(&Capture) -> Decision,
+    access: &impl Fn(&Capture) -> AccessDecision,
 ) -> (ResolverState, ResolveStep) {
     let facts = match answer {
         StepAnswer::Record(facts) => facts,
@@ -257,7 +257,9 @@ fn read(
             let twin = candidates.next_twin(&chosen, access);
             return read_next(twin, candidates);
         }
-        StepAnswer::Unavailable | StepAnswer::Captures(_) => return finished(Outcome::Unavailable),
+        StepAnswer::Unavailable | StepAnswer::Captures(_) => {
+            return finished(ResolveOutcome::Unavailable);
+        }
     };
     let is_self_redirect =
         choose::leads_to_itself(&chosen, facts.status, facts.location.as_deref());
@@ -265,7 +267,7 @@ fn read(
         return choose(candidates, access);
     }
     match facts.revisit.clone() {
-        None => finished(Outcome::Shown(Box::new(ShownCapture {
+        None => finished(ResolveOutcome::Shown(Box::new(ShownCapture {
             capture: chosen,
             original: None,
             head: HeadSource::Capture,

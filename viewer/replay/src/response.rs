@@ -12,12 +12,12 @@
 //! ```
 //! use archive_formats::http::Head;
 //! use viewer_replay::request::Addresses;
-//! use viewer_replay::response::{Redirects, Reply, ReplyOptions};
+//! use viewer_replay::response::{Redirects, ReplyHead, ReplyOptions};
 //!
 //! let stored = b"HTTP/1.1 302 Found\r\nLocation: /next\r\nSet-Cookie: a=b\r\n\r\n";
-//! let head = Head::read(&mut stored.as_slice(), 1 << 20)?;
+//! let head = Head::read_head(&mut stored.as_slice(), 1 << 20)?;
 //! let addresses = Addresses::new("", "all");
-//! let reply = Reply::new(Some(&head), &ReplyOptions {
+//! let reply = ReplyHead::new(Some(&head), &ReplyOptions {
 //!     url: "http://a.dk/",
 //!     time: "20200101000000".parse()?,
 //!     media: None,
@@ -45,7 +45,7 @@ use crate::request::{Addresses, Modifier};
 use fields::{FieldUse, is_token, use_of, value_of};
 
 pub use audit::{AuditedBody, PayloadAudit};
-pub use message::{EntityMeasure, StoredMessage, decoded_entity, measure};
+pub use message::{EntityMeasure, StoredMessage, decoded_entity, measure_entity};
 pub use range::{Extent, ReplyMethod};
 
 /// The most bytes of fields under other names: browsers and proxies refuse an answer with more.
@@ -92,14 +92,14 @@ pub struct ReplyOptions<'a> {
 
 /// The head of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reply {
+pub struct ReplyHead {
     /// The status of the answer.
     pub status: u16,
     /// The fields in their order: names are tokens, values have no control characters.
     pub fields: Vec<(String, Vec<u8>)>,
 }
 
-impl Reply {
+impl ReplyHead {
     /// Returns the answer with a stored head; `None` for a record without one.
     pub fn new(head: Option<&Head>, options: &ReplyOptions<'_>) -> Self {
         let mut reply = Self {
@@ -113,7 +113,7 @@ impl Reply {
                 .map(value_of)
                 .filter(|media| !media.is_empty())
         {
-            reply.add("Content-Type", media);
+            reply.add_field("Content-Type", media);
         }
         let mut renamed = ReplyFields::default();
         for field in stored {
@@ -147,19 +147,19 @@ impl Reply {
     }
 
     /// Adds a field. The value is cleaned as those of archived fields are.
-    pub fn add(&mut self, name: &str, value: impl AsRef<[u8]>) {
+    pub fn add_field(&mut self, name: &str, value: impl AsRef<[u8]>) {
         self.fields
             .push((name.to_owned(), value_of(value.as_ref())));
     }
 
     /// Sets a field, and removes others of its name.
-    pub fn set(&mut self, name: &str, value: impl AsRef<[u8]>) {
-        self.remove(name);
-        self.add(name, value);
+    pub fn set_field(&mut self, name: &str, value: impl AsRef<[u8]>) {
+        self.remove_field(name);
+        self.add_field(name, value);
     }
 
     /// Removes the fields of a name.
-    pub fn remove(&mut self, name: &str) {
+    pub fn remove_field(&mut self, name: &str) {
         self.fields
             .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
     }
@@ -167,7 +167,7 @@ impl Reply {
     /// Adds a field as it was archived.
     fn pass(&mut self, field: &HeaderField) {
         if let (true, Ok(name)) = (is_token(&field.name), str::from_utf8(&field.name)) {
-            self.add(name, &field.value);
+            self.add_field(name, &field.value);
         }
     }
 
@@ -182,16 +182,16 @@ impl Reply {
                 modifier,
             } => {
                 if let Some(url) = location.and_then(|location| resolve(options.url, location)) {
-                    let address = addresses.memento(options.time, modifier, &url);
-                    self.add("Location", address);
+                    let address = addresses.memento_address(options.time, modifier, &url);
+                    self.add_field("Location", address);
                 }
             }
             Redirects::ToWorker => {
-                self.add("x-orig-ts", options.time.to_string());
+                self.add_field("x-orig-ts", options.time.to_string());
                 if let Some(location) = location {
-                    self.add("x-redirect-status", self.status.to_string());
-                    self.add("x-redirect-statusText", reason(head));
-                    self.add("x-orig-location", location);
+                    self.add_field("x-redirect-status", self.status.to_string());
+                    self.add_field("x-redirect-statusText", reason(head));
+                    self.add_field("x-orig-location", location);
                     self.status = 200;
                 }
             }
@@ -223,10 +223,10 @@ impl ReplyFields {
         self.fields.push((format!("{TOLD}{name}"), value));
     }
 
-    fn finish(self, reply: &mut Reply) {
+    fn finish(self, reply: &mut ReplyHead) {
         reply.fields.extend(self.fields);
         if self.omitted > 0 {
-            reply.add("X-Archive-Omitted-Fields", self.omitted.to_string());
+            reply.add_field("X-Archive-Omitted-Fields", self.omitted.to_string());
         }
     }
 }

@@ -7,7 +7,7 @@
 //! both, hints that connect to hosts are taken away, which no policy of a browser stops.
 //!
 //! Bytes that are not rewritten stay as they are, in the charset of the page. This is no wall: what the replay host
-//! sends beside it (its `Content-Security-Policy`, the sandbox of its frame) is. Rewriting is what makes a page whole;
+//! sends beside it (its `Content-Security-AccessPolicy`, the sandbox of its frame) is. Rewriting is what makes a page whole;
 //! it does not run or understand scripts.
 //!
 //! ```
@@ -23,8 +23,8 @@
 //!     memory: 1 << 20,
 //! });
 //! let mut out = Vec::new();
-//! rewriter.write(b"<a href='../y?a=1&amp;b'>y</a><script>alert(1)</script>", &mut out)?;
-//! rewriter.end(&mut out)?;
+//! rewriter.write_bytes(b"<a href='../y?a=1&amp;b'>y</a><script>alert(1)</script>", &mut out)?;
+//! rewriter.end_page(&mut out)?;
 //! assert_eq!(
 //!     String::from_utf8(out)?,
 //!     "<a href=\"/all/20200101000000/http://a.dk/y?a=1&amp;b\">y</a>",
@@ -136,7 +136,7 @@ impl PageRewriter {
         let page = Page::new(options, false);
         let memory_settings = MemorySettings::new().with_max_allowed_memory_usage(memory);
         Self {
-            rewriter: page::rewriter(page, encoding, memory_settings, Arc::clone(&output)),
+            rewriter: page::page_rewriter(page, encoding, memory_settings, Arc::clone(&output)),
             output,
             decoder,
             encoding: encoding.into(),
@@ -154,7 +154,7 @@ impl PageRewriter {
     ///
     /// # Errors
     /// Fails if the page needs too much memory, and then for all that follows.
-    pub fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), RewriteError> {
+    pub fn write_bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), RewriteError> {
         let mut rewriter = self.rewriter.take().ok_or(RewriteError::Ended)?;
         let written = match self.decode(bytes, false) {
             Some(text) => rewriter.write(text.as_bytes()),
@@ -170,7 +170,7 @@ impl PageRewriter {
     ///
     /// # Errors
     /// Fails if the page needs too much memory, or if it has ended before.
-    pub fn end(mut self, out: &mut Vec<u8>) -> Result<(), RewriteError> {
+    pub fn end_page(mut self, out: &mut Vec<u8>) -> Result<(), RewriteError> {
         let mut rewriter = self.rewriter.take().ok_or(RewriteError::Ended)?;
         let written = match self.decode(&[], true) {
             Some(text) => rewriter.write(text.as_bytes()),
@@ -199,8 +199,8 @@ impl PageRewriter {
 /// Rewrites a style sheet: its URLs lead to captures.
 pub fn style_sheet(text: &str, addresses: &Addresses, time: Stamp, url: &Url) -> String {
     let links = Links::new(addresses.clone(), time, url.clone());
-    css::rewrite(text, &|reference, purpose| {
-        links.rewrite(reference, purpose)
+    css::rewrite_css(text, &|reference, purpose| {
+        links.rewrite_link(reference, purpose)
     })
 }
 
@@ -214,7 +214,9 @@ pub fn refresh_value(
     url: &Url,
 ) -> Option<String> {
     let links = Links::new(addresses.clone(), time, url.clone()).with_page_modifier(modifier);
-    references::refresh(value, &|reference| links.rewrite(reference, Purpose::Link))
+    references::rewrite_refresh(value, &|reference| {
+        links.rewrite_link(reference, Purpose::Link)
+    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use axum::http::header::{
     ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, RETRY_AFTER, VARY,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use viewer_replay::html::{self, escape, tame};
+use viewer_replay::html::{self, escape_html, tame_text};
 
 /// The wait before a client may ask again when something is down, in seconds.
 const SOON: u32 = 5;
@@ -50,7 +50,7 @@ impl Notice {
     }
 
     /// Makes the notice that the archive has what was asked for, and this visitor may not see it.
-    pub(crate) fn blocked() -> Self {
+    pub(crate) fn blocked_notice() -> Self {
         Self::new(
             StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS,
             "Not available to you",
@@ -60,13 +60,13 @@ impl Notice {
     }
 
     /// Makes the notice that something which this needs does not answer.
-    pub(crate) fn unavailable(words: impl Into<String>) -> Self {
+    pub(crate) fn unavailable_notice(words: impl Into<String>) -> Self {
         let notice = Self::new(StatusCode::SERVICE_UNAVAILABLE, "Not available now", words);
         notice.again_after(SOON)
     }
 
     /// Makes the notice that the bytes of a record cannot be had intact.
-    pub(crate) fn damaged(words: impl Into<String>) -> Self {
+    pub(crate) fn damaged_notice(words: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_GATEWAY, "This record cannot be read", words)
     }
 
@@ -82,7 +82,7 @@ impl Notice {
 
     /// Adds a paragraph.
     #[must_use]
-    pub(crate) fn and(mut self, words: impl Into<String>) -> Self {
+    pub(crate) fn and_words(mut self, words: impl Into<String>) -> Self {
         self.words.push(words.into());
         self
     }
@@ -105,7 +105,7 @@ impl Notice {
     }
 
     /// Returns the response, in the form that the client likes.
-    pub(crate) fn response(&self, asked: &HeaderMap) -> Response<Body> {
+    pub(crate) fn to_response(&self, asked: &HeaderMap) -> Response<Body> {
         let accept = asked.get_all(ACCEPT).iter();
         let (content_type, text) = if html::is_wanted(accept.map(HeaderValue::as_bytes)) {
             ("text/html; charset=utf-8", self.html())
@@ -128,7 +128,7 @@ impl Notice {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         for (name, value) in &self.fields {
-            put(headers, name, value);
+            put_header(headers, name, value);
         }
         response
     }
@@ -137,14 +137,14 @@ impl Notice {
         let mut text = format!("{}\n", self.title);
         for words in &self.words {
             text.push('\n');
-            text.push_str(&tame(words));
+            text.push_str(&tame_text(words));
             text.push('\n');
         }
         text
     }
 
     fn html(&self) -> String {
-        let title = escape(&self.title);
+        let title = escape_html(&self.title);
         let mut html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" \
              content=\"width=device-width\">\n<title>{title}</title>\n<style>body{{font:1rem/1.5 sans-serif;max-width:40rem;\
@@ -153,7 +153,7 @@ impl Notice {
         );
         for words in &self.words {
             html.push_str("<p>");
-            html.push_str(&escape(words));
+            html.push_str(&escape_html(words));
             html.push_str("</p>\n");
         }
         html.push_str("</body>\n</html>\n");
@@ -162,7 +162,7 @@ impl Notice {
 }
 
 /// Sets a field of a header. A value that cannot stand there is left out: it is made of what came from outside.
-pub(crate) fn put(headers: &mut HeaderMap, name: &str, value: &str) {
+pub(crate) fn put_header(headers: &mut HeaderMap, name: &str, value: &str) {
     let name = HeaderName::from_bytes(name.as_bytes());
     if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.as_bytes())) {
         if name == VARY {
@@ -197,7 +197,7 @@ mod tests {
             ("*/*", "text/plain; charset=utf-8"),
             ("", "text/plain; charset=utf-8"),
         ] {
-            let response = notice.response(&asked(accept));
+            let response = notice.to_response(&asked(accept));
             assert_eq!(response.status(), 404);
             assert_eq!(response.headers()[CONTENT_TYPE], expected, "{accept}");
         }
@@ -220,11 +220,11 @@ mod tests {
     #[test]
     fn header_values_cannot_be_injected() {
         let mut headers = HeaderMap::new();
-        put(&mut headers, "Location", "http://a/\r\nSet-Cookie: x=y");
+        put_header(&mut headers, "Location", "http://a/\r\nSet-Cookie: x=y");
         assert!(headers.is_empty());
-        put(&mut headers, "X-Archive-Orig-a b", "x");
+        put_header(&mut headers, "X-Archive-Orig-a b", "x");
         assert!(headers.is_empty());
-        put(&mut headers, "Location", "http://a/");
+        put_header(&mut headers, "Location", "http://a/");
         assert_eq!(headers["location"], "http://a/");
     }
 }

@@ -1,6 +1,6 @@
 //! The collections as they are served: which captures are in each, and who sees them.
 //!
-//! Owns the one door to the access decision: every route asks [`ReplayCollection::decide`] or
+//! Owns the one door to the access decision: every route asks [`ReplayCollection::decide_access`] or
 //! [`ReplayCollection::decide_file`]. Rules are read from their files at the start, where a fault refuses the start,
 //! and again when a file changes, where a fault leaves the old rules and is written to the log.
 
@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use archive_daemon::{OwnThread, StartError, Step, Worker, WorkerError};
+use archive_daemon::{OwnThread, StartError, Worker, WorkerStep, WorkerStepError};
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, Filter, FilterTest, Pattern, SET_FIELD};
 use jiff::Timestamp;
 use parking_lot::RwLock;
 use viewer_replay::access::{
-    Access, AccessVerdict, Decision, InvalidRules, Policy, Reason, RuleFile, RuleSet, Subject,
-    Visitor,
+    AccessDecision, AccessLevel, AccessPolicy, AccessSubject, AccessVerdict, DecisionReason,
+    InvalidRules, RuleFile, RuleSet, Visitor,
 };
 
 use crate::settings::CollectionSettings;
@@ -59,7 +59,7 @@ pub(crate) struct ReplayCollection {
     jobs: BTreeSet<u64>,
     sets: BTreeSet<String>,
     rules: Vec<PathBuf>,
-    policy: RwLock<Arc<Policy>>,
+    policy: RwLock<Arc<AccessPolicy>>,
 }
 
 /// All collections, by name. Cheap to clone.
@@ -85,7 +85,7 @@ impl Collections {
     }
 
     /// Returns the collection of a name.
-    pub(crate) fn find(&self, name: &str) -> Option<&Arc<ReplayCollection>> {
+    pub(crate) fn find_collection(&self, name: &str) -> Option<&Arc<ReplayCollection>> {
         self.all.get(name)
     }
 
@@ -106,7 +106,7 @@ impl Collections {
     }
 
     /// Returns the job that reads changed rules.
-    pub(crate) fn reloading(&self) -> RuleReloadWorker {
+    pub(crate) fn reload_worker(&self) -> RuleReloadWorker {
         let states = self
             .all
             .values()
@@ -122,10 +122,12 @@ impl ReplayCollection {
     fn open(settings: &CollectionSettings) -> Result<Self, StartError> {
         let rules = read_rules(&settings.name, &settings.rules)
             .map_err(|error| StartError::of_setting("collection.rules", error))?;
-        let policy = Policy {
+        let policy = AccessPolicy {
             rules,
             embargo: settings.embargo()?,
-            default_access: settings.default_access.map_or(Access::Allow, Access::from),
+            default_access: settings
+                .default_access
+                .map_or(AccessLevel::Allow, AccessLevel::from),
             file_groups: settings.groups()?,
         };
         Ok(Self {
@@ -175,9 +177,14 @@ impl ReplayCollection {
     }
 
     /// Returns whether a visitor sees a capture. A capture of another collection does not exist in this one.
-    pub(crate) fn decide(&self, visitor: &Visitor, capture: &Capture, now: Timestamp) -> Decision {
+    pub(crate) fn decide_access(
+        &self,
+        visitor: &Visitor,
+        capture: &Capture,
+        now: Timestamp,
+    ) -> AccessDecision {
         if !self.has_capture(capture) {
-            return outside();
+            return outside_decision();
         }
         self.decide_anywhere(visitor, capture, now)
     }
@@ -189,23 +196,29 @@ impl ReplayCollection {
         visitor: &Visitor,
         capture: &Capture,
         now: Timestamp,
-    ) -> Decision {
-        let subject = Subject::Capture {
+    ) -> AccessDecision {
+        let subject = AccessSubject::Capture {
             key: &capture.key,
             time: capture.timestamp,
         };
-        self.policy().decide(visitor, subject, now)
+        self.policy().decide_access(visitor, subject, now)
     }
 
     /// Returns whether a visitor may read a whole file.
-    pub(crate) fn decide_file(&self, visitor: &Visitor, file: &str, now: Timestamp) -> Decision {
+    pub(crate) fn decide_file(
+        &self,
+        visitor: &Visitor,
+        file: &str,
+        now: Timestamp,
+    ) -> AccessDecision {
         if !self.has_file(file) {
-            return outside();
+            return outside_decision();
         }
-        self.policy().decide(visitor, Subject::WholeFile, now)
+        self.policy()
+            .decide_access(visitor, AccessSubject::WholeFile, now)
     }
 
-    fn policy(&self) -> Arc<Policy> {
+    fn policy(&self) -> Arc<AccessPolicy> {
         Arc::clone(&self.policy.read())
     }
 
@@ -214,9 +227,9 @@ impl ReplayCollection {
         let rules = read_rules(&self.name, &self.rules)?;
         let count = rules.len();
         let mut policy = self.policy.write();
-        let changed = Policy {
+        let changed = AccessPolicy {
             rules,
-            ..Policy::clone(&policy)
+            ..AccessPolicy::clone(&policy)
         };
         *policy = Arc::new(changed);
         Ok(count)
@@ -224,10 +237,10 @@ impl ReplayCollection {
 }
 
 /// Returns the decision about what is not in a collection: it does not exist there.
-pub(crate) fn outside() -> Decision {
-    Decision {
+pub(crate) fn outside_decision() -> AccessDecision {
+    AccessDecision {
         verdict: AccessVerdict::Exclude,
-        reason: Reason::Default,
+        reason: DecisionReason::Default,
     }
 }
 
@@ -284,16 +297,16 @@ pub(crate) struct RuleReloadWorker {
 impl Worker for RuleReloadWorker {
     const NAME: &'static str = "rules";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let mut states = self.states.clone();
-        let looked = self.thread.run(move || {
+        let looked = self.thread.run_on_thread(move || {
             for (collection, seen) in &mut states {
                 reload_if_changed(collection, seen);
             }
             states
         });
         self.states = looked.await?;
-        Ok(Step::Idle(RELOAD))
+        Ok(WorkerStep::Idle(RELOAD))
     }
 }
 

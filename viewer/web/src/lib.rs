@@ -1,7 +1,7 @@
 //! The part `viewer`: the replay listener, where captures are looked up and replayed, and the page host, where people
 //! find them.
 //!
-//! Owns the two listeners ([`serve`]), and all that is needed to ask the index, the archive and the rules with each
+//! Owns the two listeners ([`serve_viewer`]), and all that is needed to ask the index, the archive and the rules with each
 //! request. Decisions are made in `viewer-replay`; this crate waits, streams and limits.
 //!
 //! The rooms in reading order, from those that use no other one to the listeners:
@@ -12,7 +12,7 @@
 //! - `server` (one request to the replay listener in, one answer out): its modules are the routes, and
 //!   `server::proxied` is the same archive for the proxy, which is a crate of its own and asks by one trait;
 //! - `pages` (one request to the page host in, one page out): it says how a page is added;
-//! - `listener` (connections and their limits), [`serve`] (the start of all of it).
+//! - `listener` (connections and their limits), [`serve_viewer`] (the start of all of it).
 //!
 //! Invariants: every route asks the one access decision; no answer sets a cookie; an answer that breaks off never looks
 //! complete; what is down is 503 and never 404; nothing here can fetch anything from the web; pages and replay are
@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_client::{ClientLimits, Reader};
+use archive_client::{ArchiveReader, ClientLimits};
 use archive_daemon::run::bind_setting;
 use archive_daemon::settings::{InvalidSettings, Section, SettingsForm};
 use archive_daemon::{Daemon, DaemonSettings, Period, ReloadWorker, StartError, Starting};
@@ -53,7 +53,7 @@ use metrics::Instruments;
 pub use pages::TextsError;
 use pages::{PageHost, PageParts};
 use records::Records;
-pub use server::WorkerError as ServiceWorkerError;
+pub use server::WorkerScriptError as ServiceWorkerError;
 use server::{Server, ServerParts, WorkerScript};
 use settings::{
     AccessSettings, CollectionSettings, EmbargoSettings, NetworkSettings, PeriodSettings,
@@ -66,19 +66,19 @@ impl PartSettings for Settings {
     const FORM: SettingsForm = SettingsForm {
         section: "viewer",
         sections: &[
-            Section::of::<Self>(""),
-            Section::of::<DaemonSettings>("daemon"),
-            Section::of::<RpcSettings>("rpc"),
-            Section::of::<ViewerSettings>("viewer"),
-            Section::of::<ReplaySettings>("replay"),
-            Section::of::<WebSettings>("web"),
-            Section::of::<ProxySettings>("proxy"),
-            Section::of::<AccessSettings>("access"),
-            Section::of::<NetworkSettings>("access.network"),
-            Section::of::<CollectionSettings>("collection"),
-            Section::of::<EmbargoSettings>("collection.embargo"),
-            Section::of::<PeriodSettings>("collection.embargo.newer"),
-            Section::of::<PeriodSettings>("collection.embargo.older"),
+            Section::section_of::<Self>(""),
+            Section::section_of::<DaemonSettings>("daemon"),
+            Section::section_of::<RpcSettings>("rpc"),
+            Section::section_of::<ViewerSettings>("viewer"),
+            Section::section_of::<ReplaySettings>("replay"),
+            Section::section_of::<WebSettings>("web"),
+            Section::section_of::<ProxySettings>("proxy"),
+            Section::section_of::<AccessSettings>("access"),
+            Section::section_of::<NetworkSettings>("access.network"),
+            Section::section_of::<CollectionSettings>("collection"),
+            Section::section_of::<EmbargoSettings>("collection.embargo"),
+            Section::section_of::<PeriodSettings>("collection.embargo.newer"),
+            Section::section_of::<PeriodSettings>("collection.embargo.older"),
         ],
         example: r#"
 [rpc]
@@ -151,7 +151,7 @@ impl OpenFiles {
             service_worker,
             ..
         } = &settings.replay;
-        let worker = WorkerScript::open(service_worker.as_deref())
+        let worker = WorkerScript::open_script(service_worker.as_deref())
             .map_err(|error| StartError::of_setting("replay.service_worker", error))?;
         let pages_tls = match &settings.web {
             Some(web) => open_acceptor(
@@ -184,20 +184,20 @@ impl OpenFiles {
 /// # Errors
 ///
 /// Fails when the settings, rules or certificates cannot be used, or an address is taken.
-pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+pub fn serve_viewer(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
     Box::pin(start(settings, daemon))
 }
 
 async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let part = Part::open(&settings, &daemon)?;
     let files = OpenFiles::open(&settings, daemon.clock.now())?;
-    let visitors = settings.visitors()?;
+    let visitors = settings.visitor_settings()?;
     let instruments = Instruments::new(&daemon.metrics)?;
     let replay = settings.replay.clone();
     let peers = &settings.viewer;
     let repository = part.connect("viewer.repository", &peers.repository, Role::Repository)?;
     let index = part.connect("viewer.index", &peers.index, Role::Index)?;
-    let archive = Reader::new(repository, files.trust, ClientLimits::default());
+    let archive = ArchiveReader::new(repository, files.trust, ClientLimits::default());
     let mut parts = ServerParts {
         index: Arc::new(IndexClient::new(index, IndexLimits::default())),
         records: Records::new(
@@ -229,12 +229,14 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
         descriptors: Vec::new(),
     };
     part.listen(services).await?;
-    daemon.workers.spawn(files.collections.reloading())?;
+    daemon
+        .workers
+        .spawn_worker(files.collections.reload_worker())?;
     let acceptors = [files.replay_tls.clone(), files.pages_tls];
     let acceptors: Vec<Arc<BrowserAcceptor>> = acceptors.into_iter().flatten().collect();
     let reload = ReloadWorker::new(daemon.clock.clone(), move |now| {
         for acceptor in &acceptors {
-            acceptor.reload(now.into())?;
+            acceptor.reload_certificates(now.into())?;
         }
         Ok(())
     });
@@ -248,18 +250,18 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
     };
     let server = Arc::new(Server::new(parts, replay, address));
     if let Some(proxy) = settings.proxy {
-        viewer_proxy::serve(proxy, Arc::clone(&server), drain, &daemon).await?;
+        viewer_proxy::serve_proxy(proxy, Arc::clone(&server), drain, &daemon).await?;
     }
     let door = SiteListener {
         listener,
         tls: files.replay_tls,
         limits,
     };
-    let serving = door.serve(server, daemon.tasks.stop());
+    let serving = door.serve_site(server, daemon.tasks.stop_token());
     daemon.tasks.spawn("replay", serving);
     tracing::info!(%address, "replay listens");
     if let Some(pages) = pages {
-        let serving = pages.door.serve(pages.host, daemon.tasks.stop());
+        let serving = pages.door.serve_site(pages.host, daemon.tasks.stop_token());
         daemon.tasks.spawn("pages", serving);
     }
     Ok(address)

@@ -42,7 +42,7 @@ impl Site for Server {
         peer: SocketAddr,
         request: Request<Body>,
     ) -> impl Future<Output = Response<Body>> + Send {
-        Self::answer(self, peer, request)
+        Self::answer_request(self, peer, request)
     }
 
     fn connections(&self) -> &Gauge {
@@ -56,7 +56,7 @@ impl Site for PageHost {
         peer: SocketAddr,
         request: Request<Body>,
     ) -> impl Future<Output = Response<Body>> + Send {
-        Self::answer(self, peer, request)
+        Self::answer_request(self, peer, request)
     }
 
     fn connections(&self) -> &Gauge {
@@ -74,7 +74,7 @@ pub(crate) struct SiteListener {
 impl SiteListener {
     /// Serves until `stop`; then no connection is accepted, answers under way are completed, and after the drain are
     /// cut.
-    pub(crate) async fn serve<S: Site>(
+    pub(crate) async fn serve_site<S: Site>(
         self,
         server: Arc<S>,
         stop: CancellationToken,
@@ -90,7 +90,7 @@ impl SiteListener {
             open: server.connections().clone(),
             stop,
         };
-        let serving = listener.run(|stream, connection| {
+        let serving = listener.run_listener(|stream, connection| {
             let connection = SiteConnection {
                 connection,
                 tls: tls.clone(),
@@ -114,7 +114,7 @@ impl<S: Site> SiteConnection<S> {
         match &self.tls {
             None => self.exchange(stream, false).await,
             Some(_) if self.is_plain(&stream).await => self.exchange(stream, true).await,
-            Some(tls) => match tls.accept(stream).await {
+            Some(tls) => match tls.accept_browser(stream).await {
                 Ok(stream) => self.exchange(stream, false).await,
                 Err(error) => tracing::debug!(peer = %self.connection.peer, %error, "no handshake"),
             },
@@ -140,13 +140,13 @@ impl<S: Site> SiteConnection<S> {
             let server = Arc::clone(&self.server);
             async move {
                 if is_misled {
-                    tls_only().response(request.headers())
+                    tls_only().to_response(request.headers())
                 } else {
                     server.answer(peer, request.map(Body::new)).await
                 }
             }
         };
-        self.connection.exchange(stream, answer).await;
+        self.connection.run_exchange(stream, answer).await;
     }
 }
 

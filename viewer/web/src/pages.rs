@@ -57,13 +57,13 @@ use axum::http::uri::Authority;
 use axum::http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request as HttpRequest, Response, StatusCode,
 };
-use index_client::Captures;
+use index_client::CaptureSearch;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
-use viewer_replay::access::{Decision, Visitor, VisitorSettings};
-use viewer_replay::request::{Request, TargetMatch};
+use viewer_replay::access::{AccessDecision, Visitor, VisitorSettings};
+use viewer_replay::request::{ReplayRequest, TargetMatch};
 
-use crate::answer::put;
+use crate::answer::put_header;
 use crate::collections::{Collections, ReplayCollection};
 use crate::metrics::Instruments;
 use crate::settings::{WebSettings, host_name};
@@ -95,7 +95,7 @@ const FIELDS: [(&str, &str); 5] = [
 /// The parts that a page host is put together from.
 #[derive(Clone)]
 pub(crate) struct PageParts {
-    pub(crate) index: Arc<dyn Captures>,
+    pub(crate) index: Arc<dyn CaptureSearch>,
     pub(crate) collections: Collections,
     pub(crate) visitors: VisitorSettings,
     pub(crate) instruments: Instruments,
@@ -128,13 +128,14 @@ struct PageVisit {
 }
 
 impl PageVisit {
-    fn decide(&self, capture: &Capture) -> Decision {
-        self.collection.decide(&self.visitor, capture, self.now)
+    fn decide(&self, capture: &Capture) -> AccessDecision {
+        self.collection
+            .decide_access(&self.visitor, capture, self.now)
     }
 
     /// Returns the link to a page in the language of this one.
     fn link(&self, address: &PageAddress) -> String {
-        address.link(self.chosen)
+        address.link_to(self.chosen)
     }
 
     fn frame(&self, time: archive_formats::date::Stamp, url: &str) -> String {
@@ -164,7 +165,7 @@ impl PageHost {
     pub(crate) fn new(parts: PageParts, settings: WebSettings) -> Result<Self, TextsError> {
         Ok(Self {
             room: Arc::new(Semaphore::new(settings.requests.get())),
-            texts: Arc::new(Texts::read()?),
+            texts: Arc::new(Texts::read_texts()?),
             assets: Arc::new(Assets::new()),
             parts,
             settings,
@@ -177,7 +178,7 @@ impl PageHost {
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(
+    pub(crate) async fn answer_request(
         &self,
         peer: SocketAddr,
         request: HttpRequest<Body>,
@@ -187,7 +188,7 @@ impl PageHost {
         let (head, _body) = request.into_parts();
         let target = head.uri.path_and_query();
         let target = target.map_or("/", |target| target.as_str());
-        let (path, parameters) = PageParameters::split(target);
+        let (path, parameters) = PageParameters::split_target(target);
         let chosen = parameters.get("lang").and_then(Language::from_tag);
         let language = chosen.unwrap_or_else(|| Language::from_headers(&head.headers));
         let words = Words::new(Arc::clone(&self.texts), language);
@@ -203,7 +204,7 @@ impl PageHost {
                 instruments.under_way.inc();
                 let limit = self.settings.answer_time.duration();
                 let route = self.route(peer, &head, &asked);
-                let answered = self.parts.clock.timeout(limit, route).await;
+                let answered = self.parts.clock.run_with_timeout(limit, route).await;
                 instruments.under_way.dec();
                 answered.unwrap_or(Err(PageProblem::OutOfTime))
             }
@@ -225,7 +226,7 @@ impl PageHost {
             headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
         }
         instruments.count_answer(response.status().as_u16());
-        let taken = self.parts.clock.since(begun);
+        let taken = self.parts.clock.elapsed_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         response
     }
@@ -250,46 +251,49 @@ impl PageHost {
         if asked.path.starts_with("/static/") {
             return self
                 .assets
-                .answer(asked.path)
+                .answer_asset(asked.path)
                 .ok_or(PageProblem::NoSuchPage);
         }
         let visit = |collection: &str| self.visit(peer, &head.headers, asked, collection);
-        match Request::parse(asked.path)? {
-            Request::Home => self.search(asked, None),
-            Request::Collection { collection } => {
+        match ReplayRequest::parse(asked.path)? {
+            ReplayRequest::Home => self.answer_search(asked, None),
+            ReplayRequest::Collection { collection } => {
                 visit(&collection)?;
-                self.search(asked, Some(&collection))
+                self.answer_search(asked, Some(&collection))
             }
-            Request::Calendar {
+            ReplayRequest::Calendar {
                 collection,
                 span,
                 target,
                 matching: TargetMatch::Exact,
-            } => self.calendar(&visit(&collection)?, &span, &target).await,
-            Request::Calendar {
+            } => {
+                self.calendar_page(&visit(&collection)?, &span, &target)
+                    .await
+            }
+            ReplayRequest::Calendar {
                 collection,
                 span,
                 target,
                 matching,
             } => {
-                self.prefix(&visit(&collection)?, &span, &target, matching)
+                self.prefix_page(&visit(&collection)?, &span, &target, matching)
                     .await
             }
-            Request::Page {
+            ReplayRequest::Page {
                 collection,
                 time,
                 target,
             } => {
-                self.frame(&visit(&collection)?, time.as_ref(), &target)
+                self.frame_page(&visit(&collection)?, time.as_ref(), &target)
                     .await
             }
             // People who know other archives type these.
-            Request::TimeGate {
+            ReplayRequest::TimeGate {
                 collection,
                 modifier: None,
                 ..
             }
-            | Request::Memento {
+            | ReplayRequest::Memento {
                 collection,
                 modifier: None,
                 ..
@@ -298,14 +302,14 @@ impl PageHost {
                 let framed = format!("/replay{}", asked.target);
                 Ok(redirect(StatusCode::FOUND, &framed))
             }
-            Request::Lookup { .. }
-            | Request::TimeMap { .. }
-            | Request::TimeGate { .. }
-            | Request::Memento { .. }
-            | Request::File { .. }
-            | Request::Mismatches { .. }
-            | Request::Record { .. }
-            | Request::Metadata { .. } => Err(PageProblem::OnReplayHost),
+            ReplayRequest::Lookup { .. }
+            | ReplayRequest::TimeMap { .. }
+            | ReplayRequest::TimeGate { .. }
+            | ReplayRequest::Memento { .. }
+            | ReplayRequest::File { .. }
+            | ReplayRequest::Mismatches { .. }
+            | ReplayRequest::Record { .. }
+            | ReplayRequest::Metadata { .. } => Err(PageProblem::OnReplayHost),
         }
     }
 
@@ -328,12 +332,12 @@ impl PageHost {
         asked: &PageRequest<'_>,
         name: &str,
     ) -> Result<PageVisit, PageProblem> {
-        let collection = self.parts.collections.find(name);
+        let collection = self.parts.collections.find_collection(name);
         let collection =
             collection.ok_or_else(|| PageProblem::NoSuchCollection(name.to_owned()))?;
         Ok(PageVisit {
             collection: Arc::clone(collection),
-            visitor: visitors::visitor(&self.parts.visitors, peer, headers),
+            visitor: visitors::visitor_of(&self.parts.visitors, peer, headers),
             now: self.parts.clock.now(),
             parameters: asked.parameters.clone(),
             words: asked.words.clone(),
@@ -392,7 +396,7 @@ fn redirect(status: StatusCode, location: &str) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    put(headers, LOCATION.as_str(), location);
+    put_header(headers, LOCATION.as_str(), location);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(VARY, HeaderValue::from_static("accept-language"));
     response

@@ -30,7 +30,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use archive_client::{Access, ClientError};
-use archive_formats::warc::{Header, Kind};
+use archive_formats::warc::{Header, WarcType};
 use archive_model::FileName;
 use bytes::Bytes;
 use futures_util::Stream;
@@ -128,7 +128,7 @@ pub(crate) struct Records {
 /// A record whose head was read.
 #[derive(Debug)]
 pub(crate) struct OpenRecord {
-    pub(crate) kind: Kind,
+    pub(crate) kind: WarcType,
     pub(crate) header: Header,
     /// The head of the record's block.
     pub(crate) message: StoredMessage,
@@ -176,7 +176,7 @@ impl Records {
     }
 
     /// Waits for a permit to read something that is streamed.
-    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, RecordError> {
+    pub(crate) async fn take_turn(&self) -> Result<OwnedSemaphorePermit, RecordError> {
         let permit = Arc::clone(&self.permits).acquire_owned().await;
         permit.map_err(|_closed| RecordError::Stopped)
     }
@@ -186,7 +186,7 @@ impl Records {
         &self,
         place: &RecordPlace,
     ) -> Result<StoredRecord, RecordError> {
-        let permit = self.turn().await?;
+        let permit = self.take_turn().await?;
         let (chunk_tx, chunk_rx) = mpsc::channel(QUEUED);
         let feed = feed_chunks(Arc::clone(&self.archive), place.clone(), chunk_tx);
         Ok(StoredRecord {
@@ -196,8 +196,8 @@ impl Records {
     }
 
     /// Opens a record, and reads its head and the beginning of its body.
-    pub(crate) async fn open(&self, place: &RecordPlace) -> Result<OpenRecord, RecordError> {
-        let permit = self.turn().await?;
+    pub(crate) async fn open_record(&self, place: &RecordPlace) -> Result<OpenRecord, RecordError> {
+        let permit = self.take_turn().await?;
         let (chunk_tx, chunk_rx) = mpsc::channel(QUEUED);
         let (part_tx, part_rx) = mpsc::channel(QUEUED);
         let (work_tx, work_rx) = oneshot::channel();

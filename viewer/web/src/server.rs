@@ -1,7 +1,7 @@
 //! The server: one request in, one answer out.
 //!
 //! Owns the order in which a request is judged: room, length, host, method, path, collection, visitor, then its route.
-//! All answers leave through [`Server::answer`], which counts them, gives each a limit of time to begin, and sees to it
+//! All answers leave through [`Server::answer_request`], which counts them, gives each a limit of time to begin, and sees to it
 //! that no answer sets a cookie, and that answers to visitors with groups stay in no shared cache.
 
 mod cdx;
@@ -30,12 +30,12 @@ use axum::body::Body;
 use axum::http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HOST, SET_COOKIE};
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, Request as HttpRequest, Response, StatusCode};
-use index_client::Captures;
+use index_client::CaptureSearch;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
-use viewer_replay::access::{Decision, Visitor, VisitorSettings};
+use viewer_replay::access::{AccessDecision, Visitor, VisitorSettings};
 use viewer_replay::cdx_server::Dialect;
-use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, Request};
+use viewer_replay::request::{Addresses, InvalidRequest, LookupDialect, ReplayRequest};
 use viewer_replay::response::ReplyMethod;
 
 use crate::answer::Notice;
@@ -45,9 +45,9 @@ use crate::records::Records;
 use crate::settings::{ReplaySettings, host_name};
 use crate::visitors;
 use delivered::SniffMarker;
-use failures::{gone, index_failed, record_failed};
-pub use loader::WorkerError;
+use failures::{gone_notice, index_failed, record_failed};
 pub(crate) use loader::WorkerScript;
+pub use loader::WorkerScriptError;
 use mementos::MementoRequest;
 use mismatches::Mismatches;
 use pages::PageCache;
@@ -71,7 +71,7 @@ pub(crate) struct Server {
 /// The parts that a server is put together from.
 #[derive(Clone)]
 pub(crate) struct ServerParts {
-    pub(crate) index: Arc<dyn Captures>,
+    pub(crate) index: Arc<dyn CaptureSearch>,
     pub(crate) records: Records,
     pub(crate) collections: Collections,
     pub(crate) visitors: VisitorSettings,
@@ -94,11 +94,12 @@ struct Visit {
 }
 
 impl Visit {
-    fn decide(&self, capture: &Capture) -> Decision {
-        self.collection.decide(&self.visitor, capture, self.now)
+    fn decide(&self, capture: &Capture) -> AccessDecision {
+        self.collection
+            .decide_access(&self.visitor, capture, self.now)
     }
 
-    fn decide_anywhere(&self, capture: &Capture) -> Decision {
+    fn decide_anywhere(&self, capture: &Capture) -> AccessDecision {
         self.collection
             .decide_anywhere(&self.visitor, capture, self.now)
     }
@@ -122,7 +123,7 @@ impl Server {
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(
+    pub(crate) async fn answer_request(
         &self,
         peer: SocketAddr,
         request: HttpRequest<Body>,
@@ -131,29 +132,29 @@ impl Server {
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             instruments.turned_away.inc();
             let words = "The server answers as many requests as it may; try again in a moment.";
-            let notice = Notice::unavailable(words).again_after(NO_ROOM);
-            return notice.response(request.headers());
+            let notice = Notice::unavailable_notice(words).again_after(NO_ROOM);
+            return notice.to_response(request.headers());
         };
-        let guard = RequestGuard::begin(instruments.under_way.clone(), permit);
+        let guard = RequestGuard::begin_request(instruments.under_way.clone(), permit);
         let (head, body) = request.into_parts();
         let begun = self.parts.clock.instant();
         let limit = self.settings.answer_time.duration();
         let answered = self
             .parts
             .clock
-            .timeout(limit, self.route(peer, &head, body));
+            .run_with_timeout(limit, self.route(peer, &head, body));
         let response = match answered.await {
             Ok(Ok(response)) => response,
-            Ok(Err(notice)) => notice.response(&head.headers),
+            Ok(Err(notice)) => notice.to_response(&head.headers),
             Err(_elapsed) => {
                 let words = "The archive or its index did not answer in time; try again.";
-                Notice::unavailable(words).response(&head.headers)
+                Notice::unavailable_notice(words).to_response(&head.headers)
             }
         };
         let (mut parts, body) = response.into_parts();
         // Archived headers come back under other names, and nothing here sets one: this is the last wall.
         parts.headers.remove(SET_COOKIE);
-        if !visitors::visitor(&self.parts.visitors, peer, &head.headers).is_anonymous() {
+        if !visitors::visitor_of(&self.parts.visitors, peer, &head.headers).is_anonymous() {
             // What the visitor's group may see is neither for pages of the live web nor for others behind the same
             // cache.
             parts.headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN);
@@ -165,7 +166,7 @@ impl Server {
             parts.headers.insert("x-content-type-options", nosniff);
         }
         instruments.count_answer(parts.status.as_u16());
-        let taken = self.parts.clock.since(begun);
+        let taken = self.parts.clock.elapsed_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         Response::from_parts(parts, Body::new(GuardedBody::new(body, guard)))
     }
@@ -196,7 +197,7 @@ impl Server {
         if self.is_on_page_host(headers) {
             return self.at_page_host(StatusCode::PERMANENT_REDIRECT, target);
         }
-        let is_of_worker = facts::facts(headers).is_of_worker();
+        let is_of_worker = facts::fetch_facts(headers).is_of_worker();
         let is_read = [Method::GET, Method::HEAD].contains(&head.method);
         if !is_read && head.method != Method::POST && !is_of_worker {
             return Err(not_allowed("GET, HEAD"));
@@ -204,7 +205,7 @@ impl Server {
         if let Some(worker) = self.worker_script(target, headers).filter(|_| is_read) {
             return worker;
         }
-        let mut request = Request::parse(target).map_err(|error| invalid(&error))?;
+        let mut request = ReplayRequest::parse(target).map_err(|error| invalid(&error))?;
         let body = if is_read {
             body
         } else {
@@ -228,28 +229,28 @@ impl Server {
         peer: SocketAddr,
         head: &axum::http::request::Parts,
         target: &str,
-        request: Request,
+        request: ReplayRequest,
         body: Body,
     ) -> Result<Response<Body>, Notice> {
         let headers = &head.headers;
         let visit = |collection: &str| self.visit(peer, head, collection);
         match request {
-            Request::Home => Ok(self.home(headers)),
-            Request::Collection { collection } => {
+            ReplayRequest::Home => Ok(self.home_page(headers)),
+            ReplayRequest::Collection { collection } => {
                 Ok(pages::collection_page(&visit(&collection)?, headers))
             }
-            Request::Lookup {
+            ReplayRequest::Lookup {
                 collection,
                 dialect,
                 query,
             } => {
                 let name = self.named_or_sole(collection.as_deref())?;
-                let form = self.form(head, body).await?;
+                let form = self.read_form(head, body).await?;
                 let visit = visit(name)?;
                 let dialect = cdx_dialect(dialect);
                 self.look_up(&visit, dialect, &query, form.as_deref()).await
             }
-            Request::TimeMap {
+            ReplayRequest::TimeMap {
                 collection,
                 format,
                 page,
@@ -258,7 +259,7 @@ impl Server {
                 self.time_map(&visit(&collection)?, format, page, &target)
                     .await
             }
-            Request::TimeGate {
+            ReplayRequest::TimeGate {
                 collection,
                 modifier,
                 target,
@@ -267,7 +268,7 @@ impl Server {
                 let request = MementoRequest::new(modifier, &target, headers);
                 Box::pin(self.time_gate(&visit, request)).await
             }
-            Request::Memento {
+            ReplayRequest::Memento {
                 collection,
                 time,
                 modifier,
@@ -275,17 +276,19 @@ impl Server {
             } => {
                 let visit = visit(&collection)?;
                 let request = MementoRequest::new(modifier, &target, headers);
-                Box::pin(self.memento(&visit, &time, request)).await
+                Box::pin(self.answer_memento(&visit, &time, request)).await
             }
-            Request::Mismatches { collection } => Ok(self.mismatch_list(&visit(&collection)?)),
-            Request::Calendar { collection, .. } | Request::Page { collection, .. } => {
+            ReplayRequest::Mismatches { collection } => {
+                Ok(self.mismatch_list(&visit(&collection)?))
+            }
+            ReplayRequest::Calendar { collection, .. } | ReplayRequest::Page { collection, .. } => {
                 visit(&collection)?;
                 self.at_page_host(StatusCode::FOUND, target)
             }
-            Request::File { collection, file } => {
+            ReplayRequest::File { collection, file } => {
                 self.whole_file(&visit(&collection)?, &file, headers).await
             }
-            Request::Record {
+            ReplayRequest::Record {
                 collection,
                 file,
                 offset,
@@ -293,7 +296,7 @@ impl Server {
                 self.stored_record(&visit(&collection)?, &file, offset)
                     .await
             }
-            Request::Metadata { collection, job } => {
+            ReplayRequest::Metadata { collection, job } => {
                 self.job_metadata(&visit(&collection)?, &job).await
             }
         }
@@ -318,7 +321,7 @@ impl Server {
         name: &str,
     ) -> Result<Visit, Notice> {
         let headers = &head.headers;
-        let Some(collection) = self.parts.collections.find(name) else {
+        let Some(collection) = self.parts.collections.find_collection(name) else {
             let known: Vec<&str> = self.parts.collections.names().collect();
             let words = format!(
                 "There is no collection `{name}`; there are: {}.",
@@ -330,7 +333,7 @@ impl Server {
                 words,
             ));
         };
-        let visitor = visitors::visitor(&self.parts.visitors, peer, headers);
+        let visitor = visitors::visitor_of(&self.parts.visitors, peer, headers);
         Ok(Visit {
             addresses: Addresses::new(&self.origin(headers), collection.name()),
             collection: Arc::clone(collection),
@@ -373,19 +376,19 @@ impl Server {
 /// Returns the body for the route of a request that is neither GET nor HEAD. The body of a request for an archived page
 /// is read here: with the method it is part of the key of the capture.
 async fn prepare_body(
-    request: &mut Request,
+    request: &mut ReplayRequest,
     head: &axum::http::request::Parts,
     body: Body,
     is_of_worker: bool,
 ) -> Result<Body, Notice> {
     // Pages of the archive send forms and more, whose captures have keys of their own.
-    if let Request::Memento { target, .. } | Request::TimeGate { target, .. } = request
+    if let ReplayRequest::Memento { target, .. } | ReplayRequest::TimeGate { target, .. } = request
         && is_of_worker
     {
         *target = delivered::posted_target(target.clone(), head, body).await?;
         return Ok(Body::empty());
     }
-    let is_query = head.method == Method::POST && matches!(request, Request::Lookup { .. });
+    let is_query = head.method == Method::POST && matches!(request, ReplayRequest::Lookup { .. });
     if is_query {
         Ok(body)
     } else {

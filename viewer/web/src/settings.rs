@@ -14,7 +14,7 @@ use archive_daemon::{ByteSize, DaemonSettings, Period};
 use archive_rpc::RpcSettings;
 use documented::DocumentedFields;
 use serde::{Deserialize, Serialize};
-use viewer_replay::access::{Group, Network, VisitorSettings};
+use viewer_replay::access::{Group, VisitorNetwork, VisitorSettings};
 use viewer_replay::cdx_server::WalkLimit;
 
 pub use collection::{AccessWord, CollectionSettings, EmbargoSettings, PeriodSettings};
@@ -183,7 +183,7 @@ impl Settings {
         if let Some(web) = &self.web {
             web.check(&self.replay)?;
         }
-        self.visitors()?;
+        self.visitor_settings()?;
         let mut names = BTreeSet::new();
         for collection in &self.collections {
             collection.check()?;
@@ -203,7 +203,7 @@ impl Settings {
     /// # Errors
     ///
     /// Fails when a text is no network or no group.
-    pub fn visitors(&self) -> Result<VisitorSettings, InvalidSettings> {
+    pub fn visitor_settings(&self) -> Result<VisitorSettings, InvalidSettings> {
         let Some(access) = &self.access else {
             return Ok(VisitorSettings::default());
         };
@@ -316,7 +316,7 @@ fn not_an_origin(section: &str, url: &str) -> InvalidSettings {
     ))
 }
 
-fn parse_network(text: &str) -> Result<Network, InvalidSettings> {
+fn parse_network(text: &str) -> Result<VisitorNetwork, InvalidSettings> {
     text.parse()
         .map_err(|error| InvalidSettings::new(format!("cannot use [access]: {error}")))
 }

@@ -6,7 +6,7 @@ use axum::http::{HeaderMap, HeaderValue};
 use viewer_replay::access::{PeerFacts, Visitor, VisitorSettings};
 
 /// Returns the visitor behind a request.
-pub(crate) fn visitor(
+pub(crate) fn visitor_of(
     settings: &VisitorSettings,
     peer: SocketAddr,
     headers: &HeaderMap,
@@ -20,7 +20,7 @@ pub(crate) fn visitor(
     };
     let acl_user = all("x-pywb-acl-user");
     let forwarded_for = all("x-forwarded-for");
-    settings.visitor(&PeerFacts {
+    settings.identify_visitor(&PeerFacts {
         address: Some(peer.ip().to_canonical()),
         acl_user: &acl_user,
         forwarded_for: &forwarded_for,

@@ -30,16 +30,16 @@ impl WholeMatch {
 }
 
 impl Arguments {
-    pub(super) fn read(
+    pub(super) fn read_given(
         info: &'static JobInfo,
         given: &[(String, String)],
     ) -> Result<Self, InvalidJob> {
         for (at, (name, _)) in given.iter().enumerate() {
             if !info.arguments.iter().any(|argument| argument.name == name) {
-                return Err(wrong(name, unknown(info)));
+                return Err(wrong_argument(name, unknown(info)));
             }
             if given.iter().take(at).any(|(before, _)| before == name) {
-                return Err(wrong(name, "it is given twice".to_owned()));
+                return Err(wrong_argument(name, "it is given twice".to_owned()));
             }
         }
         let mut values = Vec::new();
@@ -80,26 +80,27 @@ impl Arguments {
             return Ok(value.clone());
         }
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-        Err(wrong(
+        Err(wrong_argument(
             name,
             format!("{given:?} is not one of {}", words.join(", ")),
         ))
     }
 
     /// Returns the argument as a regular expression, which must match a text as a whole.
-    pub(super) fn expression(&self, name: &str) -> Result<WholeMatch, InvalidJob> {
+    pub(super) fn match_expression(&self, name: &str) -> Result<WholeMatch, InvalidJob> {
         let given = self.text(name);
         let given = if given == ".*" { "" } else { given };
         let pattern = NamePattern::parse(given);
         pattern
             .map(WholeMatch)
-            .map_err(|error| wrong(name, error.to_string()))
+            .map_err(|error| wrong_argument(name, error.to_string()))
     }
 
     /// Returns the argument as a moment, from a date as WARC writes it, or from 14 digits.
-    pub(super) fn moment(&self, name: &str) -> Result<WarcDate, InvalidJob> {
+    pub(super) fn parse_moment(&self, name: &str) -> Result<WarcDate, InvalidJob> {
         let given = self.text(name).trim();
-        WarcDate::read(given, DateReading::Lenient).map_err(|error| no_date(name, given, error))
+        WarcDate::read_date(given, DateReading::Lenient)
+            .map_err(|error| no_date(name, given, error))
     }
 
     /// Returns one end of a span of time, to the second, from 1 to 14 digits, filled up to that end, or from a date as
@@ -109,7 +110,7 @@ impl Arguments {
         if given.is_empty() {
             return Ok(None);
         }
-        let date = WarcDate::read(given, DateReading::Lenient);
+        let date = WarcDate::read_date(given, DateReading::Lenient);
         let digits: String = given.chars().filter(|c| *c != '-').collect();
         let stamp = match date {
             // A day, a month or a year are spans themselves.
@@ -121,7 +122,7 @@ impl Arguments {
 }
 
 /// Returns the error of an argument that is wrong.
-pub(super) fn wrong(argument: &str, reason: String) -> InvalidJob {
+pub(super) fn wrong_argument(argument: &str, reason: String) -> InvalidJob {
     InvalidJob::Argument {
         argument: argument.to_owned(),
         reason,
@@ -129,7 +130,7 @@ pub(super) fn wrong(argument: &str, reason: String) -> InvalidJob {
 }
 
 fn no_date(argument: &str, given: &str, error: InvalidDate) -> InvalidJob {
-    wrong(
+    wrong_argument(
         argument,
         format!("{given:?}: {error}; write it as 20161231235959 or 2016-12-31T23:59:59Z"),
     )

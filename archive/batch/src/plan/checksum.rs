@@ -7,8 +7,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::arguments::Arguments;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
-use crate::control::Control;
-use crate::job::{File, Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, File, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "checksum",
@@ -32,7 +32,7 @@ enum Algorithm {
 #[derive(Debug)]
 struct Checksum(Algorithm);
 
-pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+pub(super) fn plan_checksum(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     let algorithm = arguments.choice(
         "algorithm",
         &[
@@ -49,7 +49,7 @@ impl Plan for Checksum {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         let hasher = match self.0 {
             Algorithm::Blake3 => Hasher::Blake3(Box::default()),
             Algorithm::Md5 => Hasher::Md5(Md5::new()),
@@ -88,12 +88,12 @@ impl Job for ChecksumJob {
         Reads::Bytes
     }
 
-    fn begin(&mut self, file: &File, _out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, _out: &mut dyn Sink) -> Result<(), BatchJobError> {
         file.name.as_str().clone_into(&mut self.name);
         Ok(())
     }
 
-    fn bytes(&mut self, bytes: &[u8], _out: &mut dyn Sink) -> Result<(), JobError> {
+    fn bytes(&mut self, bytes: &[u8], _out: &mut dyn Sink) -> Result<(), BatchJobError> {
         match &mut self.hasher {
             Hasher::Blake3(hasher) => {
                 hasher.update(bytes);
@@ -104,7 +104,7 @@ impl Job for ChecksumJob {
         Ok(())
     }
 
-    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         let line = format!("{}##{}\n", self.name, self.hasher);
         Ok(out.write(line.as_bytes())?)
     }

@@ -8,11 +8,11 @@ use std::io::{BufRead as _, Read};
 use archive_formats::warc::{Record, RecordSummary};
 use url::{Host, Url};
 
-use super::arguments::{Arguments, WholeMatch, wrong};
+use super::arguments::{Arguments, WholeMatch, wrong_argument};
 use super::view::{self, LONGEST_LINE};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
-use crate::control::Control;
-use crate::job::{Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, Job, Reads, Sink};
 
 pub(super) const LINES: JobInfo = JobInfo {
     name: "crawl-log-lines",
@@ -46,16 +46,16 @@ enum CrawlLog {
     Domain(String),
 }
 
-pub(super) fn lines(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+pub(super) fn plan_log_lines(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     Ok(Box::new(CrawlLog::Matching(
-        arguments.expression("pattern")?,
+        arguments.match_expression("pattern")?,
     )))
 }
 
-pub(super) fn domain(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+pub(super) fn plan_domain_lines(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     let given = arguments.text("domain").trim().trim_matches('.');
     let host = Host::parse(given)
-        .map_err(|error| wrong("domain", format!("{given:?} is no host: {error}")))?;
+        .map_err(|error| wrong_argument("domain", format!("{given:?} is no host: {error}")))?;
     Ok(Box::new(CrawlLog::Domain(host.to_string())))
 }
 
@@ -64,7 +64,7 @@ impl Plan for CrawlLog {
         Reduce::Concatenate
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(CrawlLogJob(self)))
     }
 }
@@ -101,7 +101,7 @@ impl Job for CrawlLogJob<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         if is_crawl_log(&record) {
             each_line(&mut record, |line| {
                 if self.0.wants(line) {
@@ -111,13 +111,13 @@ impl Job for CrawlLogJob<'_> {
                 Ok(())
             })?;
         }
-        Ok(record.end()?)
+        Ok(record.read_end()?)
     }
 }
 
 /// Whether the crawl log of a job is in it: `metadata://…/crawl/logs/crawl.log…`.
 pub(super) fn is_crawl_log<R: Read>(record: &Record<'_, R>) -> bool {
-    let url = view::url(record);
+    let url = view::record_url(record);
     view::is_document(record)
         && url
             .strip_prefix("metadata://")
@@ -129,9 +129,9 @@ pub(super) fn is_crawl_log<R: Read>(record: &Record<'_, R>) -> bool {
 /// their number once all others were read.
 pub(super) fn each_line<R: Read>(
     record: &mut Record<'_, R>,
-    mut each: impl FnMut(&[u8]) -> Result<(), JobError>,
-) -> Result<(), JobError> {
-    let read_error = |error: std::io::Error| JobError::Read(error.into());
+    mut each: impl FnMut(&[u8]) -> Result<(), BatchJobError>,
+) -> Result<(), BatchJobError> {
+    let read_error = |error: std::io::Error| BatchJobError::Read(error.into());
     let mut line = Vec::new();
     let mut too_long = 0_u64;
     loop {
@@ -153,7 +153,7 @@ pub(super) fn each_line<R: Read>(
     if too_long == 0 {
         return Ok(());
     }
-    Err(JobError::Failed(format!(
+    Err(BatchJobError::Failed(format!(
         "{too_long} lines are longer than {LONGEST_LINE} bytes, and were left out"
     )))
 }

@@ -11,12 +11,12 @@ use archive_formats::date::{DateReading, Stamp, WarcDate};
 use archive_formats::surt::UrlKey;
 use archive_formats::warc::{Record, RecordSummary};
 
-use super::arguments::{Arguments, wrong};
+use super::arguments::{Arguments, wrong_argument};
 use super::crawl_log::{each_line, is_crawl_log};
 use super::extract_cdx::Form;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
-use crate::control::Control;
-use crate::job::{File, Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, File, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "dedup-cdx",
@@ -47,29 +47,29 @@ struct DedupCdx {
     names_log: bool,
 }
 
-pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+pub(super) fn plan_dedup_cdx(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     let form = arguments.choice(
         "format",
         &[
-            ("cdxj", Form::usual(Format::Cdxj)),
-            ("cdx11", Form::usual(Format::cdx11())),
-            ("cdx9", Form::usual(Format::cdx9())),
+            ("cdxj", Form::usual_form(Format::Cdxj)),
+            ("cdx11", Form::usual_form(Format::cdx11())),
+            ("cdx9", Form::usual_form(Format::cdx9())),
         ],
     )?;
     let names_log = arguments.choice("log", &[("false", false), ("true", true)])?;
     if names_log && !form.has_names() {
         let why = "lines of this form have no field that it could be in";
-        return Err(wrong("log", why.to_owned()));
+        return Err(wrong_argument("log", why.to_owned()));
     }
     Ok(Box::new(DedupCdx { form, names_log }))
 }
 
 impl Plan for DedupCdx {
     fn reduce(&self) -> Reduce {
-        self.form.reduce()
+        self.form.reduce_rule()
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(DedupCdxJob {
             plan: self,
             log: None,
@@ -88,18 +88,18 @@ impl Job for DedupCdxJob<'_> {
         Reads::Records
     }
 
-    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         self.log = self.plan.names_log.then(|| file.name.to_string());
-        self.plan.form.begin(out)
+        self.plan.form.begin_output(out)
     }
 
     fn record(
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         if !is_crawl_log(&record) {
-            return Ok(record.end()?);
+            return Ok(record.read_end()?);
         }
         let mut unread = 0_u64;
         let mut first = None;
@@ -110,7 +110,7 @@ impl Job for DedupCdxJob<'_> {
                     capture
                         .extra
                         .extend(log.map(|log| (LOG.to_owned(), log.clone())));
-                    self.plan.form.write(&capture, out)
+                    self.plan.form.write_capture(&capture, out)
                 }
                 Ok(None) => Ok(()),
                 Err(why) => {
@@ -121,8 +121,8 @@ impl Job for DedupCdxJob<'_> {
             }
         })?;
         match first {
-            None => Ok(record.end()?),
-            Some(why) => Err(JobError::Failed(format!(
+            None => Ok(record.read_end()?),
+            Some(why) => Err(BatchJobError::Failed(format!(
                 "{unread} lines name a duplicate and cannot be read, the first: {why}"
             ))),
         }
@@ -148,7 +148,7 @@ fn capture(line: &str) -> Result<Option<Capture>, String> {
     let began = column(8).get(..14).and_then(|digits| digits.parse().ok());
     let logged = || {
         Some(
-            WarcDate::read(column(0), DateReading::Lenient)
+            WarcDate::read_date(column(0), DateReading::Lenient)
                 .ok()?
                 .stamp(),
         )

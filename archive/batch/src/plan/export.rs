@@ -9,13 +9,13 @@ use std::io::{self, Read, Seek as _};
 use std::net::IpAddr;
 
 use archive_formats::date::{DateReading, Fill, Stamp, WarcDate};
-use archive_formats::warc::{Builder, Kind, Record, RecordSummary, WriteError, Writer};
+use archive_formats::warc::{Builder, Record, RecordSummary, WarcType, WarcWriter, WriteError};
 use archive_model::{FileName, Root};
 
 use super::arguments::{Arguments, WholeMatch};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
-use crate::control::Control;
-use crate::job::{File, Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, File, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "export",
@@ -63,10 +63,10 @@ struct Export {
     to: Option<Stamp>,
 }
 
-pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+pub(super) fn plan_export(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     Ok(Box::new(Export {
-        url: arguments.expression("url")?,
-        mime: arguments.expression("mime")?,
+        url: arguments.match_expression("url")?,
+        mime: arguments.match_expression("mime")?,
         from: arguments.end_of_span("from", Fill::First)?,
         to: arguments.end_of_span("to", Fill::Last)?,
     }))
@@ -77,7 +77,7 @@ impl Plan for Export {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(ExportJob {
             plan: self,
             file: None,
@@ -89,17 +89,17 @@ impl Plan for Export {
 impl Export {
     /// Whether a record is wanted, as far as its header says.
     fn wants<R: Read>(&self, record: &Record<'_, R>) -> bool {
-        if matches!(record.kind(), Kind::Warcinfo | Kind::ArcHeader) {
+        if matches!(record.kind(), WarcType::Warcinfo | WarcType::ArcHeader) {
             return false;
         }
-        let is_in_time = match (view::time(record), self.from, self.to) {
+        let is_in_time = match (view::record_time(record), self.from, self.to) {
             (_, None, None) => true,
             (None, _, _) => false,
             (Some(time), from, to) => {
                 from.is_none_or(|from| from <= time) && to.is_none_or(|to| time <= to)
             }
         };
-        is_in_time && self.url.is_match(view::url(record))
+        is_in_time && self.url.is_match(view::record_url(record))
     }
 }
 
@@ -114,7 +114,7 @@ impl Job for ExportJob<'_> {
         Reads::Records
     }
 
-    fn begin(&mut self, file: &File, _out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, _out: &mut dyn Sink) -> Result<(), BatchJobError> {
         self.file = Some((file.name.clone(), file.root));
         Ok(())
     }
@@ -123,48 +123,48 @@ impl Job for ExportJob<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         if !self.plan.wants(&record) {
-            return Ok(record.end()?);
+            return Ok(record.read_end()?);
         }
         let mut start = Vec::new();
         if !self.plan.mime.is_everything() {
             let media = if view::is_answer(&record) {
-                let head = view::head(&mut record)?;
-                start = [head.raw(), head.unread()].concat();
+                let head = view::read_head(&mut record)?;
+                start = [head.raw(), head.unread_bytes()].concat();
                 view::media_of(&head)
             } else {
-                view::media(&record)
+                view::record_media(&record)
             };
             let mime = media.map(|media| media.essence).unwrap_or_default();
             if !self.plan.mime.is_match(mime) {
-                return Ok(record.end()?);
+                return Ok(record.read_end()?);
             }
         }
-        let time = view::time(&record);
+        let time = view::record_time(&record);
         let header = if record.arc().is_some() {
             self.converted(&record)?
         } else {
             record.header().raw().to_vec()
         };
-        let Some(length) = record.announced() else {
+        let Some(length) = record.announced_length() else {
             return Err(not_exported("it does not say how long it is"));
         };
-        let mut writer = Writer::gzip(tempfile::spooled_tempfile(HELD), LEVEL);
+        let mut writer = WarcWriter::gzip_writer(tempfile::spooled_tempfile(HELD), LEVEL);
         let mut block = Block {
             inner: start.as_slice().chain(&mut record),
             failed: false,
         };
-        let written = writer.write(&header, length, &mut block);
+        let written = writer.write_record(&header, length, &mut block);
         let is_unreadable = block.failed;
         match written {
             Ok(_) => {}
             Err(WriteError::Io(error)) if is_unreadable => {
-                return Err(JobError::Read(error.into()));
+                return Err(BatchJobError::Read(error.into()));
             }
             Err(error) => return Err(not_exported(&error.to_string())),
         }
-        let end = record.end()?;
+        let end = record.read_end()?;
         if !end.complete {
             return Err(not_exported("it is not whole"));
         }
@@ -188,23 +188,23 @@ impl Job for ExportJob<'_> {
 
 impl ExportJob<'_> {
     /// Returns the header that a record of an ARC file gets.
-    fn converted<R: Read>(&self, record: &Record<'_, R>) -> Result<Vec<u8>, JobError> {
+    fn converted<R: Read>(&self, record: &Record<'_, R>) -> Result<Vec<u8>, BatchJobError> {
         let header = record.header();
-        let time = view::time(record).ok_or_else(|| not_exported("it has no date"))?;
+        let time = view::record_time(record).ok_or_else(|| not_exported("it has no date"))?;
         let is_answer = view::is_answer(record);
         let kind = if is_answer {
-            Kind::Response
+            WarcType::Response
         } else {
-            Kind::Resource
+            WarcType::Resource
         };
         let id = self.id(&[&record.offset().to_le_bytes(), header.raw()]);
-        let mut builder = Builder::new(kind, &id, &w3c(time)).target_uri(&view::url(record));
+        let mut builder = Builder::new(kind, &id, &w3c(time)).target_uri(&view::record_url(record));
         let address = header.text_of("WARC-IP-Address").unwrap_or_default();
         if address
             .parse::<IpAddr>()
             .is_ok_and(|address| !address.is_unspecified())
         {
-            builder = builder.field("WARC-IP-Address", &address);
+            builder = builder.with_field("WARC-IP-Address", &address);
         }
         let media = header.text_of("Content-Type").unwrap_or_default();
         if is_answer {
@@ -212,14 +212,14 @@ impl ExportJob<'_> {
         } else if media.contains('/') {
             builder = builder.content_type(media.trim());
         }
-        let length = record.announced().unwrap_or_default();
+        let length = record.announced_length().unwrap_or_default();
         builder
-            .head(length)
+            .render_head(length)
             .map_err(|error| not_exported(&error.to_string()))
     }
 
     /// Returns the bytes in front of the first record of a file: the same whenever the same records are exported.
-    fn warcinfo(&self, time: Option<Stamp>) -> Result<Vec<u8>, JobError> {
+    fn warcinfo(&self, time: Option<Stamp>) -> Result<Vec<u8>, BatchJobError> {
         let source = self.file.as_ref().map_or_else(String::new, |(name, root)| {
             format!("records of {name} (BLAKE3 {root})")
         });
@@ -230,16 +230,16 @@ impl ExportJob<'_> {
         let date = time.map_or_else(|| "1970-01-01T00:00:00Z".to_owned(), w3c);
         let length = body.len() as u64;
         let head = Builder::new(
-            Kind::Warcinfo,
+            WarcType::Warcinfo,
             &self.id(&[body.as_bytes(), date.as_bytes()]),
             &date,
         )
         .content_type("application/warc-fields")
-        .head(length)
+        .render_head(length)
         .map_err(|error| not_exported(&error.to_string()))?;
-        let mut writer = Writer::gzip(Vec::new(), LEVEL);
+        let mut writer = WarcWriter::gzip_writer(Vec::new(), LEVEL);
         writer
-            .write(&head, length, &mut body.as_bytes())
+            .write_record(&head, length, &mut body.as_bytes())
             .map_err(|error| not_exported(&error.to_string()))?;
         Ok(writer.into_inner())
     }
@@ -271,8 +271,8 @@ impl ExportJob<'_> {
     }
 }
 
-fn not_exported(why: &str) -> JobError {
-    JobError::Failed(format!("not exported: {why}"))
+fn not_exported(why: &str) -> BatchJobError {
+    BatchJobError::Failed(format!("not exported: {why}"))
 }
 
 /// Returns the time as WARC writes it.
@@ -288,7 +288,7 @@ fn w3c(time: Stamp) -> String {
         part(10, 12),
         part(12, 14)
     );
-    WarcDate::read(&text, DateReading::Strict).map_or(text, |date| date.to_string())
+    WarcDate::read_date(&text, DateReading::Strict).map_or(text, |date| date.to_string())
 }
 
 /// A block that remembers whether reading it has failed.

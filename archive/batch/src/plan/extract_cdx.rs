@@ -5,15 +5,15 @@
 
 use std::io::Read;
 
-use archive_formats::cdx::{Capture, Exchanges, Format, extract, extract_with_digest};
+use archive_formats::cdx::{Capture, Exchanges, Format, extract_capture, extract_with_digest};
 use archive_formats::digest::Algorithm;
-use archive_formats::warc::{Kind, Record, RecordSummary};
+use archive_formats::warc::{Record, RecordSummary, WarcType};
 
-use super::arguments::{Arguments, wrong};
+use super::arguments::{Arguments, wrong_argument};
 use super::view::LONGEST_LINE;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
-use crate::control::Control;
-use crate::job::{File, Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, File, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "extract-cdx",
@@ -51,7 +51,7 @@ enum FormKind {
 
 impl Form {
     /// Returns a form that index tools read.
-    pub(super) fn usual(format: Format) -> Self {
+    pub(super) fn usual_form(format: Format) -> Self {
         Self {
             format,
             kind: FormKind::Usual,
@@ -71,7 +71,7 @@ impl Form {
     }
 
     /// Returns the way in which lines of many files become one index.
-    pub(super) fn reduce(&self) -> Reduce {
+    pub(super) fn reduce_rule(&self) -> Reduce {
         if self.format.header().is_some() {
             Reduce::Unique
         } else {
@@ -80,7 +80,7 @@ impl Form {
     }
 
     /// Writes the header line, if the form has one.
-    pub(super) fn begin(&self, out: &mut dyn Sink) -> Result<(), JobError> {
+    pub(super) fn begin_output(&self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         if let Some(header) = self.format.header() {
             out.write(format!("{header}\n").as_bytes())?;
         }
@@ -88,11 +88,15 @@ impl Form {
     }
 
     /// Writes the line of one capture.
-    pub(super) fn write(&self, capture: &Capture, out: &mut dyn Sink) -> Result<(), JobError> {
-        let mut line = self.format.write(capture);
+    pub(super) fn write_capture(
+        &self,
+        capture: &Capture,
+        out: &mut dyn Sink,
+    ) -> Result<(), BatchJobError> {
+        let mut line = self.format.write_line(capture);
         line.push('\n');
         if line.len() > LONGEST_LINE {
-            return Err(JobError::Failed(format!(
+            return Err(BatchJobError::Failed(format!(
                 "not in the index: its line would have {} bytes",
                 line.len()
             )));
@@ -107,20 +111,20 @@ struct ExtractCdx {
     is_post_append: bool,
 }
 
-pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+pub(super) fn plan_extract_cdx(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     let form = arguments.choice(
         "format",
         &[
-            ("cdxj", Form::usual(Format::Cdxj)),
-            ("cdx11", Form::usual(Format::cdx11())),
-            ("cdx9", Form::usual(Format::cdx9())),
+            ("cdxj", Form::usual_form(Format::Cdxj)),
+            ("cdx11", Form::usual_form(Format::cdx11())),
+            ("cdx9", Form::usual_form(Format::cdx9())),
             ("netarchivesuite", Form::netarchive_suite(false)),
             ("netarchivesuite-md5", Form::netarchive_suite(true)),
         ],
     )?;
     let is_post_append = arguments.choice("post-append", &[("false", false), ("true", true)])?;
     if is_post_append && form.kind != FormKind::Usual {
-        return Err(wrong(
+        return Err(wrong_argument(
             "post-append",
             "lines of the NetarchiveSuite forms have no keys that it could be in".to_owned(),
         ));
@@ -133,10 +137,10 @@ pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
 
 impl Plan for ExtractCdx {
     fn reduce(&self) -> Reduce {
-        self.form.reduce()
+        self.form.reduce_rule()
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(ExtractCdxJob {
             form: &self.form,
             is_post_append: self.is_post_append,
@@ -159,36 +163,36 @@ impl Job for ExtractCdxJob<'_> {
         Reads::Records
     }
 
-    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         file.name.as_str().clone_into(&mut self.file);
         self.exchanges = self
             .is_post_append
             .then(|| Exchanges::new(file.name.as_str()));
-        self.form.begin(out)
+        self.form.begin_output(out)
     }
 
     fn record(
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         let extracted = match self.form.kind {
             FormKind::Usual => match &mut self.exchanges {
-                Some(exchanges) => exchanges.read(record)?,
-                None => extract(record, &self.file)?,
+                Some(exchanges) => exchanges.read_record(record)?,
+                None => extract_capture(record, &self.file)?,
             },
             FormKind::NetarchiveSuite { md5 } => {
-                let url = super::view::url(&record).to_ascii_lowercase();
+                let url = super::view::record_url(&record).to_ascii_lowercase();
                 let is_http = url.starts_with("http://") || url.starts_with("https://");
-                if record.kind() != Kind::Response || !is_http {
-                    return Ok(record.end()?);
+                if record.kind() != WarcType::Response || !is_http {
+                    return Ok(record.read_end()?);
                 }
                 let address = record.header().text_of("WARC-IP-Address");
                 let address = address.map(|address| address.trim().to_owned());
                 let mut extracted = if md5 {
                     extract_with_digest(record, &self.file, Algorithm::Md5)?
                 } else {
-                    extract(record, &self.file)?
+                    extract_capture(record, &self.file)?
                 };
                 if let Some(capture) = &mut extracted.capture {
                     // This form has always had the length of the block.
@@ -201,23 +205,23 @@ impl Job for ExtractCdxJob<'_> {
             }
         };
         if let Some(capture) = &extracted.capture {
-            let written = self.form.write(capture, out);
+            let written = self.form.write_capture(capture, out);
             written.map_err(|error| match (error, capture.offset) {
                 // The capture may be that of the record before.
-                (JobError::Failed(why), Some(offset)) if offset != extracted.end.offset => {
-                    JobError::Failed(format!("{why} (of the record at {offset})"))
+                (BatchJobError::Failed(why), Some(offset)) if offset != extracted.end.offset => {
+                    BatchJobError::Failed(format!("{why} (of the record at {offset})"))
                 }
                 (error, _) => error,
             })?;
         }
         match extracted.omitted {
-            Some(why) => Err(JobError::Failed(format!("not in the index: {why}"))),
+            Some(why) => Err(BatchJobError::Failed(format!("not in the index: {why}"))),
             None => Ok(extracted.end),
         }
     }
 
-    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
-        let last = self.exchanges.as_mut().and_then(Exchanges::finish);
-        last.map_or(Ok(()), |capture| self.form.write(&capture, out))
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
+        let last = self.exchanges.as_mut().and_then(Exchanges::finish_exchange);
+        last.map_or(Ok(()), |capture| self.form.write_capture(&capture, out))
     }
 }

@@ -12,8 +12,8 @@ use url::Url;
 
 use super::view::{self, Page};
 use super::{JobInfo, Plan, Reduce, html};
-use crate::control::Control;
-use crate::job::{Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "extract-links",
@@ -67,7 +67,7 @@ impl Plan for ExtractLinks {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(ExtractLinksJob))
     }
 }
@@ -83,14 +83,14 @@ impl Job for ExtractLinksJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
-        let Some(page) = view::page(&mut record, html::is_html)? else {
-            return Ok(record.end()?);
+    ) -> Result<RecordSummary, BatchJobError> {
+        let Some(page) = view::read_page(&mut record, html::is_html)? else {
+            return Ok(record.read_end()?);
         };
         write(&page, out)?;
         match page.flaw {
-            Some(flaw) => Err(JobError::Failed(flaw)),
-            None => Ok(record.end()?),
+            Some(flaw) => Err(BatchJobError::Failed(flaw)),
+            None => Ok(record.read_end()?),
         }
     }
 }
@@ -102,23 +102,23 @@ struct Link {
     attribute: &'static str,
 }
 
-fn write(page: &Page, out: &mut dyn Sink) -> Result<(), JobError> {
+fn write(page: &Page, out: &mut dyn Sink) -> Result<(), BatchJobError> {
     let own = Url::parse(&page.url).map_err(|error| {
-        JobError::Failed(format!("its own URL {:?}: {error}", excerpt(&page.url)))
+        BatchJobError::Failed(format!("its own URL {:?}: {error}", excerpt(&page.url)))
     })?;
     if page.url.len() > LONGEST {
-        return Err(JobError::Failed(format!(
+        return Err(BatchJobError::Failed(format!(
             "its own URL is longer than {LONGEST} bytes"
         )));
     }
-    let (text, encoding) = html::decode(&page.bytes, &page.media);
+    let (text, encoding) = html::decode_page(&page.bytes, &page.media);
     let (links, base) = links(&text);
     let base = base.and_then(|base| own.join(&base).ok()).unwrap_or(own);
     let encode = encode_as(encoding);
     let options = Url::options()
         .base_url(Some(&base))
         .encoding_override(Some(&encode));
-    let from = view::field(&page.url);
+    let from = view::escape_field(&page.url);
     let mut written = 0;
     let mut too_long = 0_u64;
     for link in links {
@@ -137,11 +137,11 @@ fn write(page: &Page, out: &mut dyn Sink) -> Result<(), JobError> {
         } = link;
         let line = format!(
             "{from}\t{}\t{element}@{attribute}\n",
-            view::field(url.as_str())
+            view::escape_field(url.as_str())
         );
         written += line.len();
         if written > MOST {
-            return Err(JobError::Failed(format!(
+            return Err(BatchJobError::Failed(format!(
                 "its links are more than {} MiB: these were written, and no more",
                 MOST >> 20
             )));
@@ -149,7 +149,7 @@ fn write(page: &Page, out: &mut dyn Sink) -> Result<(), JobError> {
         out.write(line.as_bytes())?;
     }
     if too_long > 0 {
-        return Err(JobError::Failed(format!(
+        return Err(BatchJobError::Failed(format!(
             "{too_long} links are longer than {LONGEST} bytes, and were left out"
         )));
     }
@@ -169,7 +169,7 @@ fn excerpt(url: &str) -> String {
 fn links(text: &str) -> (Vec<Link>, Option<String>) {
     let mut links = Vec::new();
     let mut base = None;
-    for piece in html::pieces(text) {
+    for piece in html::page_pieces(text) {
         let html::Piece::Start(element) = piece else {
             continue;
         };

@@ -6,8 +6,8 @@ use archive_formats::warc::{Record, RecordSummary};
 
 use super::arguments::{Arguments, WholeMatch};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
-use crate::control::Control;
-use crate::job::{Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "extract-metadata",
@@ -38,10 +38,10 @@ struct ExtractMetadata {
     mime: WholeMatch,
 }
 
-pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+pub(super) fn plan_extract_metadata(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
     Ok(Box::new(ExtractMetadata {
-        url: arguments.expression("url")?,
-        mime: arguments.expression("mime")?,
+        url: arguments.match_expression("url")?,
+        mime: arguments.match_expression("mime")?,
     }))
 }
 
@@ -50,7 +50,7 @@ impl Plan for ExtractMetadata {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(ExtractMetadataJob(self)))
     }
 }
@@ -66,23 +66,23 @@ impl Job for ExtractMetadataJob<'_> {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
-        let mime = view::media(&record).map(|media| media.essence);
+    ) -> Result<RecordSummary, BatchJobError> {
+        let mime = view::record_media(&record).map(|media| media.essence);
         let is_wanted = view::is_document(&record)
-            && self.0.url.is_match(view::url(&record))
+            && self.0.url.is_match(view::record_url(&record))
             && self.0.mime.is_match(mime.unwrap_or_default());
         if is_wanted {
             let mut piece = vec![0; PIECE];
             loop {
                 let count = record
                     .read(&mut piece)
-                    .map_err(|error| JobError::Read(error.into()))?;
+                    .map_err(|error| BatchJobError::Read(error.into()))?;
                 if count == 0 {
                     break;
                 }
                 out.write(&piece[..count])?;
             }
         }
-        Ok(record.end()?)
+        Ok(record.read_end()?)
     }
 }

@@ -11,8 +11,8 @@ use serde::Serialize;
 use super::html::{self, Piece};
 use super::view::{self, Page};
 use super::{JobInfo, Plan, Reduce};
-use crate::control::Control;
-use crate::job::{Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "extract-text",
@@ -94,7 +94,7 @@ impl Plan for ExtractText {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(ExtractTextJob))
     }
 }
@@ -120,21 +120,21 @@ impl Job for ExtractTextJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         let is_wanted = |media: &MediaType| html::is_html(media) || media.essence == "text/plain";
-        let Some(page) = view::page(&mut record, is_wanted)? else {
-            return Ok(record.end()?);
+        let Some(page) = view::read_page(&mut record, is_wanted)? else {
+            return Ok(record.read_end()?);
         };
         out.write(&line(&page)?)?;
         match page.flaw {
-            Some(flaw) => Err(JobError::Failed(flaw)),
-            None => Ok(record.end()?),
+            Some(flaw) => Err(BatchJobError::Failed(flaw)),
+            None => Ok(record.read_end()?),
         }
     }
 }
 
-fn line(page: &Page) -> Result<Vec<u8>, JobError> {
-    let (source, _) = html::decode(&page.bytes, &page.media);
+fn line(page: &Page) -> Result<Vec<u8>, BatchJobError> {
+    let (source, _) = html::decode_page(&page.bytes, &page.media);
     let (title, text) = if html::is_html(&page.media) {
         text(&source)
     } else {
@@ -148,7 +148,7 @@ fn line(page: &Page) -> Result<Vec<u8>, JobError> {
         text: &text,
     };
     let mut line =
-        serde_json::to_vec(&document).map_err(|error| JobError::Failed(error.to_string()))?;
+        serde_json::to_vec(&document).map_err(|error| BatchJobError::Failed(error.to_string()))?;
     line.push(b'\n');
     Ok(line)
 }
@@ -159,7 +159,7 @@ fn text(source: &str) -> (String, String) {
     let mut text = Flow::default();
     // The element that hides its content, and how often it was begun within itself.
     let mut hidden: Option<(Vec<u8>, u64)> = None;
-    for piece in html::pieces(source) {
+    for piece in html::page_pieces(source) {
         match piece {
             Piece::Start(element) => match &mut hidden {
                 Some((name, depth)) if *name == element.name => *depth += 1,

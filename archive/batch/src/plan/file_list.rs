@@ -4,8 +4,8 @@ use archive_formats::date::{DateReading, WarcDate};
 
 use super::arguments::Arguments;
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce};
-use crate::control::Control;
-use crate::job::{File, Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, File, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "file-list",
@@ -33,8 +33,8 @@ pub(super) struct FileList;
 #[derive(Debug)]
 struct FileListSince(WarcDate);
 
-pub(super) fn since(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
-    let since = arguments.moment("since")?;
+pub(super) fn plan_files_since(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+    let since = arguments.parse_moment("since")?;
     Ok(Box::new(FileListSince(since)))
 }
 
@@ -43,7 +43,7 @@ impl Plan for FileList {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(FileListJob { since: None }))
     }
 }
@@ -53,7 +53,7 @@ impl Plan for FileListSince {
         SINCE.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(FileListJob {
             since: Some(self.0.clone()),
         }))
@@ -69,14 +69,15 @@ impl Job for FileListJob {
         Reads::Nothing
     }
 
-    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         if let Some(since) = &self.since {
-            let stored = WarcDate::read(&file.stored, DateReading::Lenient).map_err(|error| {
-                JobError::Failed(format!(
-                    "nobody knows when it was stored: {:?}: {error}",
-                    file.stored
-                ))
-            })?;
+            let stored =
+                WarcDate::read_date(&file.stored, DateReading::Lenient).map_err(|error| {
+                    BatchJobError::Failed(format!(
+                        "nobody knows when it was stored: {:?}: {error}",
+                        file.stored
+                    ))
+                })?;
             if stored.time() <= since.time() {
                 return Ok(());
             }

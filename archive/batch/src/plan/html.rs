@@ -27,7 +27,10 @@ pub(super) fn is_html(media: &MediaType) -> bool {
 
 /// Decodes a page, and returns its characters and their encoding: by the byte order mark, by the server's word, by the
 /// page's word; otherwise UTF-8 if the bytes can be that, and Windows-1252 if not, as browsers do.
-pub(super) fn decode<'a>(bytes: &'a [u8], media: &MediaType) -> (Cow<'a, str>, &'static Encoding) {
+pub(super) fn decode_page<'a>(
+    bytes: &'a [u8],
+    media: &MediaType,
+) -> (Cow<'a, str>, &'static Encoding) {
     let named = |label: &str| Encoding::for_label_no_replacement(label.trim().as_bytes());
     let said = media.charset.as_deref().and_then(named);
     let encoding = said
@@ -58,7 +61,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
         found = value.and_then(named);
     }
     let found = found.or_else(|| {
-        pieces(&start).find_map(|piece| {
+        page_pieces(&start).find_map(|piece| {
             let Piece::Start(meta) = piece else {
                 return None;
             };
@@ -72,7 +75,7 @@ fn declared(bytes: &[u8]) -> Option<&'static Encoding> {
                 .attribute("http-equiv")
                 .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-type"));
             let content = meta.attribute("content").filter(|_| is_type)?;
-            named(&MediaType::read(content.as_bytes())?.charset?)
+            named(&MediaType::read_media(content.as_bytes())?.charset?)
         })
     })?;
     // A declaration that could be read as ASCII is not in UTF-16.
@@ -112,7 +115,7 @@ impl Element {
 }
 
 /// Returns the pieces of a page without its comments. An element has its first few hundred attributes only.
-pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece> {
+pub(super) fn page_pieces(text: &str) -> impl Iterator<Item = Piece> {
     let mut emitter = CallbackEmitter::new(PieceBuilder::default());
     emitter.naively_switch_states(true);
     Tokenizer::new_with_emitter(text, emitter).map(|piece| {

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use archive_formats::warc::{Kind, Record, RecordSummary};
+use archive_formats::warc::{Record, RecordSummary, WarcType};
 
 use super::{JobInfo, Plan, Reduce, view};
-use crate::control::Control;
-use crate::job::{Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "mime-statistics",
@@ -32,7 +32,7 @@ impl Plan for MimeStatistics {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(MimeStatisticsJob::default()))
     }
 }
@@ -43,7 +43,7 @@ struct MimeStatisticsJob {
 }
 
 impl MimeStatisticsJob {
-    fn write(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn write(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         for (mime, (count, bytes)) in std::mem::take(&mut self.types) {
             out.write(format!("{mime}\t{count}\t{bytes}\n").as_bytes())?;
         }
@@ -60,20 +60,20 @@ impl Job for MimeStatisticsJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
-        if !matches!(record.kind(), Kind::Response | Kind::Resource) {
-            return Ok(record.end()?);
+    ) -> Result<RecordSummary, BatchJobError> {
+        if !matches!(record.kind(), WarcType::Response | WarcType::Resource) {
+            return Ok(record.read_end()?);
         }
         let mut head_length = 0;
         let media = if view::is_answer(&record) {
-            let head = view::head(&mut record)?;
+            let head = view::read_head(&mut record)?;
             head_length = head.raw().len() as u64;
             view::media_of(&head)
         } else {
-            view::media(&record)
+            view::record_media(&record)
         };
-        let end = record.end()?;
-        let mut mime = view::field(&media.map(|media| media.essence).unwrap_or_default());
+        let end = record.read_end()?;
+        let mut mime = view::escape_field(&media.map(|media| media.essence).unwrap_or_default());
         mime.truncate(mime.floor_char_boundary(LONGEST_TYPE));
         let (count, bytes) = self.types.entry(mime).or_default();
         *count = count.saturating_add(1);
@@ -84,7 +84,7 @@ impl Job for MimeStatisticsJob {
         Ok(end)
     }
 
-    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         self.write(out)
     }
 }

@@ -1,11 +1,11 @@
 //! Every built-in job over files with known content, and over files of any bytes.
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use archive_model::{FailureKind, FileFailure, FileName, Root};
 use tools_testing::Random;
 
 use super::*;
-use crate::job::{File, FileSource, ReadError};
+use crate::job::{File, FileSource, ReadBytesError};
 use crate::reduce::Reducer;
 use crate::run::{FileInput, FileResult, run_file};
 
@@ -19,7 +19,7 @@ const DATE: &str = "2026-11-21T19:14:09Z";
 struct Memory<'a>(&'a [u8]);
 
 impl FileSource for Memory<'_> {
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadBytesError> {
         let rest = &self.0[usize::try_from(offset).unwrap().min(self.0.len())..];
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
@@ -56,7 +56,7 @@ fn needed(info: &JobInfo) -> Vec<(&'static str, &'static str)> {
 fn prepared(name: &str, arguments: &[(&str, &str)]) -> Result<Box<dyn Plan>, InvalidJob> {
     let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     let arguments: Vec<_> = arguments.iter().map(owned).collect();
-    plan(name, &arguments)
+    plan_job(name, &arguments)
 }
 
 /// Runs a job over some files, and returns its result and its failures.
@@ -66,7 +66,7 @@ fn run(
     files: &[(&str, &[u8])],
 ) -> (Vec<u8>, Vec<FileFailure>) {
     let plan = prepared(name, arguments).unwrap();
-    let control = Control::default();
+    let control = StopControl::default();
     let mut output = Vec::new();
     let mut failures = Vec::new();
     for (name, bytes) in files {
@@ -86,7 +86,7 @@ fn run(
     let scratch = tempfile::tempdir().unwrap();
     let mut result = Vec::new();
     Reducer::new(plan.reduce(), scratch.path())
-        .reduce(&mut output.as_slice(), &mut result, &control)
+        .reduce_outputs(&mut output.as_slice(), &mut result, &control)
         .unwrap();
     (result, failures)
 }
@@ -99,9 +99,9 @@ fn text(name: &str, arguments: &[(&str, &str)], files: &[(&str, &[u8])]) -> Stri
 }
 
 /// A record: its type, URL, media type and block.
-type Of<'a> = (Kind, &'a str, &'a str, &'a [u8]);
+type Of<'a> = (WarcType, &'a str, &'a str, &'a [u8]);
 
-fn written(mut writer: Writer<Vec<u8>>, records: &[Of<'_>]) -> Vec<u8> {
+fn written(mut writer: WarcWriter<Vec<u8>>, records: &[Of<'_>]) -> Vec<u8> {
     for (number, (kind, url, media, block)) in records.iter().enumerate() {
         let mut builder = Builder::new(*kind, &format!("urn:uuid:{number}"), DATE);
         if !url.is_empty() {
@@ -110,22 +110,24 @@ fn written(mut writer: Writer<Vec<u8>>, records: &[Of<'_>]) -> Vec<u8> {
         if !media.is_empty() {
             builder = builder.content_type(media);
         }
-        if *kind == Kind::Response {
-            builder = builder.field("WARC-IP-Address", "192.0.2.7");
+        if *kind == WarcType::Response {
+            builder = builder.with_field("WARC-IP-Address", "192.0.2.7");
         }
-        let head = builder.head(block.len() as u64).unwrap();
+        let head = builder.render_head(block.len() as u64).unwrap();
         let mut block = *block;
-        writer.write(&head, block.len() as u64, &mut block).unwrap();
+        writer
+            .write_record(&head, block.len() as u64, &mut block)
+            .unwrap();
     }
     writer.into_inner()
 }
 
 fn gzip(records: &[Of<'_>]) -> Vec<u8> {
-    written(Writer::gzip(Vec::new(), 6), records)
+    written(WarcWriter::gzip_writer(Vec::new(), 6), records)
 }
 
 fn plain(records: &[Of<'_>]) -> Vec<u8> {
-    written(Writer::plain(Vec::new()), records)
+    written(WarcWriter::plain_writer(Vec::new()), records)
 }
 
 const HTTP: &str = "application/http; msgtype=response";
@@ -276,20 +278,25 @@ fn urls_are_found_where_they_lie() {
     let page = answer("text/html; charset=utf-8", b"x");
     let records = [
         (
-            Kind::Warcinfo,
+            WarcType::Warcinfo,
             "",
             "application/warc-fields",
             &b"a: b\r\n"[..],
         ),
-        (Kind::Response, "http://example.org/a", HTTP, &page),
+        (WarcType::Response, "http://example.org/a", HTTP, &page),
         (
-            Kind::Request,
+            WarcType::Request,
             "http://example.org/a",
             "application/http; msgtype=request",
             b"GET",
         ),
-        (Kind::Response, "http://example.org/b c", HTTP, &page),
-        (Kind::Resource, "ftp://example.org/a", "text/plain", b"y"),
+        (WarcType::Response, "http://example.org/b c", HTTP, &page),
+        (
+            WarcType::Resource,
+            "ftp://example.org/a",
+            "text/plain",
+            b"y",
+        ),
     ];
     let bytes = plain(&records);
     let all = text("url-search", &[("url", ".*")], &[("a.warc", &bytes)]);
@@ -326,21 +333,21 @@ fn media_types_are_counted_over_all_files() {
     let none = answer("", b"1");
     let tab = answer("a\tb", b"");
     let first = gzip(&[
-        (Kind::Response, "http://a/", HTTP, &page),
-        (Kind::Response, "http://b/", HTTP, &page),
-        (Kind::Response, "http://c/", HTTP, &none),
+        (WarcType::Response, "http://a/", HTTP, &page),
+        (WarcType::Response, "http://b/", HTTP, &page),
+        (WarcType::Response, "http://c/", HTTP, &none),
         (
-            Kind::Request,
+            WarcType::Request,
             "http://c/",
             "application/http; msgtype=request",
             b"GET",
         ),
     ]);
     let second = plain(&[
-        (Kind::Response, "http://a/", HTTP, &page),
-        (Kind::Response, "http://a/", HTTP, &tab),
-        (Kind::Resource, "dns:a", "text/dns", b"abc"),
-        (Kind::Resource, "urn:a", "", b"abcd"),
+        (WarcType::Response, "http://a/", HTTP, &page),
+        (WarcType::Response, "http://a/", HTTP, &tab),
+        (WarcType::Resource, "dns:a", "text/dns", b"abc"),
+        (WarcType::Resource, "urn:a", "", b"abcd"),
     ]);
     let arc = b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 X\nURL IP\n\n\n\
         dns:a 1.2.3.4 20080430204825 text/dns 1\nx\n";
@@ -367,18 +374,18 @@ fn arbitrary_bytes_end_every_job_without_panic() {
                20210705152039378+1 sha1:AAAA - duplicate:\"f.arc,12,20210705152039378\"\n";
     let seeds = [
         gzip(&[
-            (Kind::Response, "http://a.org/", HTTP, &page),
+            (WarcType::Response, "http://a.org/", HTTP, &page),
             (
-                Kind::Metadata,
+                WarcType::Metadata,
                 "metadata://x/crawl/logs/crawl.log",
                 "text/plain",
                 log.as_bytes(),
             ),
         ]),
         plain(&[
-            (Kind::Response, "http://a.org/", HTTP, &page),
+            (WarcType::Response, "http://a.org/", HTTP, &page),
             (
-                Kind::Metadata,
+                WarcType::Metadata,
                 "metadata://x/crawl/logs/crawl.log",
                 "text/plain",
                 log.as_bytes(),

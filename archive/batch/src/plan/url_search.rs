@@ -2,13 +2,13 @@
 
 use std::io::Read;
 
-use archive_formats::cdx::{Format, extract};
+use archive_formats::cdx::{Format, extract_capture};
 use archive_formats::warc::{Record, RecordSummary};
 
-use super::arguments::{Arguments, WholeMatch, wrong};
+use super::arguments::{Arguments, WholeMatch, wrong_argument};
 use super::{Argument, InvalidJob, JobInfo, Plan, Reduce, view};
-use crate::control::Control;
-use crate::job::{File, Job, JobError, Reads, Sink};
+use crate::control::StopControl;
+use crate::job::{BatchJobError, File, Job, Reads, Sink};
 
 pub(super) const INFO: JobInfo = JobInfo {
     name: "url-search",
@@ -31,10 +31,11 @@ struct UrlSearch {
     format: Format,
 }
 
-pub(super) fn plan(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
-    let format = Format::sniff(LEGEND).map_err(|error| wrong("url", error.to_string()))?;
+pub(super) fn plan_url_search(arguments: &Arguments) -> Result<Box<dyn Plan>, InvalidJob> {
+    let format =
+        Format::sniff_line(LEGEND).map_err(|error| wrong_argument("url", error.to_string()))?;
     Ok(Box::new(UrlSearch {
-        url: arguments.expression("url")?,
+        url: arguments.match_expression("url")?,
         format,
     }))
 }
@@ -44,7 +45,7 @@ impl Plan for UrlSearch {
         INFO.reduce
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(UrlSearchJob {
             plan: self,
             file: String::new(),
@@ -62,7 +63,7 @@ impl Job for UrlSearchJob<'_> {
         Reads::Records
     }
 
-    fn begin(&mut self, file: &File, _out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, _out: &mut dyn Sink) -> Result<(), BatchJobError> {
         file.name.as_str().clone_into(&mut self.file);
         Ok(())
     }
@@ -71,17 +72,17 @@ impl Job for UrlSearchJob<'_> {
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
-        if !self.plan.url.is_match(view::url(&record)) {
-            return Ok(record.end()?);
+    ) -> Result<RecordSummary, BatchJobError> {
+        if !self.plan.url.is_match(view::record_url(&record)) {
+            return Ok(record.read_end()?);
         }
-        let extracted = extract(record, &self.file)?;
+        let extracted = extract_capture(record, &self.file)?;
         if let Some(capture) = &extracted.capture {
-            out.write(self.plan.format.write(capture).as_bytes())?;
+            out.write(self.plan.format.write_line(capture).as_bytes())?;
             out.write(b"\n")?;
         }
         match extracted.omitted {
-            Some(why) => Err(JobError::Failed(why)),
+            Some(why) => Err(BatchJobError::Failed(why)),
             None => Ok(extracted.end),
         }
     }

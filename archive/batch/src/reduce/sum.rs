@@ -8,24 +8,24 @@ use std::io::{self, Read, Write};
 use archive_formats::cdx::Sorter;
 
 use super::{SinkWriter, each_line, failed, unsorted};
-use crate::job::JobError;
+use crate::job::BatchJobError;
 
 /// The size of an entry beside its key and its numbers, about.
 const ENTRY: usize = 100;
 
 /// Adds up `key TAB number [TAB number …]`.
-pub(super) fn sum(
+pub(super) fn sum_columns(
     input: &mut dyn Read,
     mut sorter: Sorter,
     out: &mut SinkWriter<'_>,
     memory: usize,
-) -> Result<(), JobError> {
+) -> Result<(), BatchJobError> {
     let mut sums: HashMap<Vec<u8>, Vec<u128>> = HashMap::new();
     let mut held = 0_usize;
     each_line(input, out.control, |number, line| {
         let wrong = |why: &str| {
             let shown = String::from_utf8_lossy(line.get(..200).unwrap_or(line)).into_owned();
-            JobError::Failed(format!("line {number} of the output {why}: {shown:?}"))
+            BatchJobError::Failed(format!("line {number} of the output {why}: {shown:?}"))
         };
         let (key, numbers) =
             parse(line).ok_or_else(|| wrong("is no key and numbers with tabs between"))?;
@@ -52,7 +52,7 @@ pub(super) fn sum(
     adding.end().map_err(|error| failed(&error))
 }
 
-fn spill(sums: &mut HashMap<Vec<u8>, Vec<u128>>, sorter: &mut Sorter) -> Result<(), JobError> {
+fn spill(sums: &mut HashMap<Vec<u8>, Vec<u128>>, sorter: &mut Sorter) -> Result<(), BatchJobError> {
     for (key, numbers) in sums.drain() {
         sorter
             .push(&line(&key, &numbers))

@@ -8,10 +8,10 @@ fn reduced(kind: Reduce, input: &[u8], piece: usize, memory: usize) -> Result<Ve
     let scratch = tempfile::tempdir().unwrap();
     let mut out = Vec::new();
     let reducer = Reducer::with_memory(kind, scratch.path(), memory);
-    let result = reducer.reduce(
+    let result = reducer.reduce_outputs(
         &mut PieceReader::new(input, piece),
         &mut out,
-        &Control::default(),
+        &StopControl::default(),
     );
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     result.map(|()| out).map_err(|error| error.to_string())
@@ -139,7 +139,7 @@ fn only_line_beyond_limit_is_refused() {
 }
 
 /// Says stop with the first bytes.
-struct StoppingSink(Control);
+struct StoppingSink(StopControl);
 
 impl Sink for StoppingSink {
     fn write(&mut self, _: &[u8]) -> Result<(), Stop> {
@@ -161,16 +161,16 @@ fn sort_spills_beyond_memory_and_obeys_stop() {
     assert!(out == expected.as_bytes());
     let scratch = tempfile::tempdir().unwrap();
     for kind in [Reduce::Concatenate, Reduce::Sort] {
-        let control = Control::default();
+        let control = StopControl::default();
         let error = Reducer::with_memory(kind, scratch.path(), 10_000)
-            .reduce(
+            .reduce_outputs(
                 &mut input.repeat(2).as_bytes(),
                 &mut StoppingSink(control.clone()),
                 &control,
             )
             .unwrap_err();
         assert!(
-            matches!(error, JobError::Stopped(Stop::Cancelled)),
+            matches!(error, BatchJobError::Stopped(Stop::Cancelled)),
             "{error:?}"
         );
     }
@@ -193,21 +193,21 @@ fn failing_input_or_sink_is_reported() {
         Reduce::Unique,
         Reduce::Sum,
     ] {
-        let control = Control::default();
+        let control = StopControl::default();
         let reducer = || Reducer::new(kind, scratch.path());
-        let error = reducer().reduce(
+        let error = reducer().reduce_outputs(
             &mut FailingReader::new(b"", "the disk is gone"),
             &mut Vec::new(),
             &control,
         );
         assert!(error.unwrap_err().to_string().contains("the disk is gone"));
-        let error = reducer().reduce(&mut &b"a\t1"[..], &mut FullSink, &control);
+        let error = reducer().reduce_outputs(&mut &b"a\t1"[..], &mut FullSink, &control);
         assert!(
-            matches!(error, Err(JobError::Stopped(Stop::Output))),
+            matches!(error, Err(BatchJobError::Stopped(Stop::Output))),
             "{kind}"
         );
     }
     let reducer = Reducer::new(Reduce::Component, scratch.path());
-    let error = reducer.reduce(&mut &b""[..], &mut Vec::new(), &Control::default());
-    assert!(matches!(error, Err(JobError::Failed(_))));
+    let error = reducer.reduce_outputs(&mut &b""[..], &mut Vec::new(), &StopControl::default());
+    assert!(matches!(error, Err(BatchJobError::Failed(_))));
 }

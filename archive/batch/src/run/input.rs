@@ -8,8 +8,8 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use super::FileInput;
-use crate::control::Control;
-use crate::job::{FileSource, ReadError};
+use crate::control::StopControl;
+use crate::job::{FileSource, ReadBytesError};
 
 /// The reason why reading cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) enum Barrier {
 impl fmt::Display for Barrier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Damaged { range, reason } => f.write_str(&damaged(range, reason)),
+            Self::Damaged { range, reason } => f.write_str(&damage_message(range, reason)),
             Self::Gone { reason, .. } => f.write_str(reason),
         }
     }
@@ -32,7 +32,7 @@ impl fmt::Display for Barrier {
 impl std::error::Error for Barrier {}
 
 /// Returns the words for damage.
-pub(super) fn damaged(range: &Range<u64>, reason: &str) -> String {
+pub(super) fn damage_message(range: &Range<u64>, reason: &str) -> String {
     format!(
         "bytes {} to {} are damaged: {reason}",
         range.start, range.end
@@ -40,14 +40,14 @@ pub(super) fn damaged(range: &Range<u64>, reason: &str) -> String {
 }
 
 /// Returns the words for a file that is shorter than it was.
-pub(super) fn early(at: u64, size: u64) -> String {
+pub(super) fn early_end_message(at: u64, size: u64) -> String {
     format!("the file ends after {at} of its {size} bytes")
 }
 
 /// A file from an offset on. Once reading meets a barrier, or the job has to end, every further read fails with that.
 pub(super) struct Input<'a> {
     source: &'a mut dyn FileSource,
-    control: &'a Control,
+    control: &'a StopControl,
     barrier: &'a RefCell<Option<Barrier>>,
     at: u64,
     size: u64,
@@ -57,7 +57,7 @@ impl<'a> Input<'a> {
     /// Reads from `at`, and says in `barrier` what stands in the way.
     pub(super) fn new(
         of: &'a mut FileInput<'_>,
-        control: &'a Control,
+        control: &'a StopControl,
         barrier: &'a RefCell<Option<Barrier>>,
         at: u64,
     ) -> Self {
@@ -77,8 +77,8 @@ impl<'a> Input<'a> {
 }
 
 /// Whether an error is what stands in the way, as it was handed through.
-pub(super) fn is_barrier(error: &archive_formats::warc::ReadError) -> bool {
-    if let archive_formats::warc::ReadError::Io(error) = error {
+pub(super) fn is_barrier(error: &archive_formats::warc::ReadRecordError) -> bool {
+    if let archive_formats::warc::ReadRecordError::Io(error) = error {
         matches!(error.get_ref(), Some(inner) if inner.is::<Barrier>())
     } else {
         false
@@ -87,7 +87,7 @@ pub(super) fn is_barrier(error: &archive_formats::warc::ReadError) -> bool {
 
 impl Read for Input<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.control.check().map_err(io::Error::other)?;
+        self.control.check_stop().map_err(io::Error::other)?;
         let before = self.barrier.borrow().clone();
         if let Some(barrier) = before {
             return Err(io::Error::other(barrier));
@@ -100,19 +100,19 @@ impl Read for Input<'_> {
         match self.source.read_at(self.at, &mut buffer[..room]) {
             Ok(0) => Err(self.stand(Barrier::Gone {
                 at: self.at,
-                reason: early(self.at, self.size),
+                reason: early_end_message(self.at, self.size),
             })),
             Ok(count) => {
                 let count = count.min(room);
                 self.at += count as u64;
                 Ok(count)
             }
-            Err(ReadError::Damaged { range, reason }) => {
+            Err(ReadBytesError::Damaged { range, reason }) => {
                 // Whatever a source says: reading continues behind the byte that it was asked for.
                 let range = range.start.min(self.at)..range.end.max(self.at + 1);
                 Err(self.stand(Barrier::Damaged { range, reason }))
             }
-            Err(ReadError::Gone(reason)) => Err(self.stand(Barrier::Gone {
+            Err(ReadBytesError::Gone(reason)) => Err(self.stand(Barrier::Gone {
                 at: self.at,
                 reason,
             })),

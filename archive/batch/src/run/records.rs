@@ -8,13 +8,15 @@ use std::io::Read;
 use std::ops::Range;
 
 use archive_formats::defect::{Class, Defect};
-use archive_formats::warc::{Compression, Dictionary, KnownFormat, Options, ReadError, Reader};
+use archive_formats::warc::{
+    Compression, Dictionary, KnownFormat, ReadRecordError, ReaderOptions, WarcReader,
+};
 use archive_model::FailureKind;
 
 use super::input::{self, Barrier, Input};
 use super::{FileInput, FileResult, FileRun};
-use crate::control::{Control, Stop};
-use crate::job::{self, File, FileSource, JobError};
+use crate::control::{Stop, StopControl};
+use crate::job::{self, BatchJobError, File, FileSource};
 
 impl FileRun<'_> {
     /// Shows the records; returns whether the job can be shown the end of the file.
@@ -34,21 +36,22 @@ impl FileRun<'_> {
             {
                 // If the dictionary cannot be read, frames that want it cannot either.
                 let beginning = RefCell::new(None);
-                Dictionary::read(Input::new(shown, control, &beginning, 0)).unwrap_or(None)
+                Dictionary::read_dictionary(Input::new(shown, control, &beginning, 0))
+                    .unwrap_or(None)
             } else {
                 None
             };
             let mut input = Input::new(shown, control, &barrier, from);
             let input: &mut dyn Read = &mut input;
-            let options = Options {
+            let options = ReaderOptions {
                 offset: from,
-                ..Options::default()
+                ..ReaderOptions::default()
             };
             let reader = if from == 0 {
-                Ok(Reader::with_options(input, options))
+                Ok(WarcReader::with_options(input, options))
             } else {
-                let known = known.unwrap_or_else(|| KnownFormat::compressed(hint(file)));
-                Reader::resume(input, options, known, dictionary)
+                let known = known.unwrap_or_else(|| KnownFormat::known_compressed(hint(file)));
+                WarcReader::resume_at(input, options, known, dictionary)
             };
             let mut reader = match reader {
                 Ok(reader) => reader,
@@ -64,7 +67,7 @@ impl FileRun<'_> {
             }
             // The format that a stretch without a record seems to have is no knowledge.
             if damage.is_none() {
-                known = reader.known().or(known);
+                known = reader.known_format().or(known);
             }
             drop(reader);
             let (unreadable, open) = match ended {
@@ -117,25 +120,25 @@ impl FileRun<'_> {
     /// Shows what can be read without damage in it.
     fn show_stretch(
         &mut self,
-        reader: &mut Reader<&mut dyn Read>,
+        reader: &mut WarcReader<&mut dyn Read>,
         damage: &mut Option<DamagedRange>,
     ) -> Result<StretchEnd, Stop> {
         let done = &mut self.done;
         let mut open = None;
         loop {
-            self.control.check()?;
+            self.control.check_stop()?;
             let record = match reader.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => {
                     defects(&reader.take_defects(), done);
                     return Ok(StretchEnd::Whole);
                 }
-                Err(ReadError::Refused(defect)) => {
+                Err(ReadRecordError::Refused(defect)) => {
                     defects(&[*defect], done);
                     continue;
                 }
                 Err(error) => {
-                    self.control.check()?;
+                    self.control.check_stop()?;
                     defects(&reader.take_defects(), done);
                     return Ok(StretchEnd::Unreadable {
                         words: error.to_string(),
@@ -156,19 +159,19 @@ impl FileRun<'_> {
                 }
                 Err(error) => error,
             };
-            self.control.check()?;
+            self.control.check_stop()?;
             // The defects of the record, unless the job has taken them: then the record is reported as failed, and only
             // the defects before it are reported here.
             let rest = reader.take_defects();
             defects(if rest.is_empty() { &before } else { &rest }, done);
-            if let JobError::Read(error) = &error
+            if let BatchJobError::Read(error) = &error
                 && input::is_barrier(error)
             {
                 // The next record is asked of the same bytes, and says what stands in the way.
                 open = Some(offset);
                 continue;
             }
-            let is_broken = matches!(error, JobError::Broken(_));
+            let is_broken = matches!(error, BatchJobError::Broken(_));
             done.note(Some(offset), error)?;
             if is_broken {
                 return Ok(StretchEnd::JobBroken);
@@ -188,7 +191,7 @@ struct DamagedRange {
 impl DamagedRange {
     /// Adds the failure to the result of the file, with a remark on what follows the damage.
     fn report(self, done: &mut FileResult, what_follows: &str) {
-        let mut words = input::damaged(&self.range, &self.reason);
+        let mut words = input::damage_message(&self.range, &self.reason);
         if let Some(record) = self.record {
             words =
                 format!("{words}; the record that begins at {record} cannot be read to its end");
@@ -239,12 +242,12 @@ fn defects(defects: &[Defect], done: &mut FileResult) {
 fn widen(
     mut range: Range<u64>,
     source: &mut dyn FileSource,
-    control: &Control,
+    control: &StopControl,
 ) -> Result<Range<u64>, Stop> {
     loop {
-        control.check()?;
+        control.check_stop()?;
         match source.read_at(range.end, &mut [0]) {
-            Err(job::ReadError::Damaged { range: next, .. }) if next.end > range.end => {
+            Err(job::ReadBytesError::Damaged { range: next, .. }) if next.end > range.end => {
                 range.end = next.end;
             }
             _ => return Ok(range),
@@ -269,7 +272,7 @@ fn hint(file: &File) -> Compression {
 fn guess(
     shown: &mut FileInput<'_>,
     from: u64,
-    control: &Control,
+    control: &StopControl,
 ) -> Result<Option<KnownFormat>, Stop> {
     let hinted = hint(shown.file);
     let all = [Compression::Plain, Compression::Gzip, Compression::Zstd];
@@ -277,17 +280,17 @@ fn guess(
     for compression in std::iter::once(hinted).chain(others) {
         let barrier = RefCell::new(None);
         let input = Input::new(shown, control, &barrier, from);
-        let options = Options {
+        let options = ReaderOptions {
             offset: from,
-            ..Options::default()
+            ..ReaderOptions::default()
         };
-        let known = KnownFormat::compressed(compression);
-        if let Ok(mut reader) = Reader::resume(input, options, known, None)
+        let known = KnownFormat::known_compressed(compression);
+        if let Ok(mut reader) = WarcReader::resume_at(input, options, known, None)
             && matches!(reader.next_record(), Ok(Some(_)))
         {
-            return Ok(reader.known());
+            return Ok(reader.known_format());
         }
-        control.check()?;
+        control.check_stop()?;
     }
     Ok(None)
 }

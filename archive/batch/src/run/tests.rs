@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::ops::Range;
 
-use archive_formats::warc::{Builder, Kind, Reader, Record, RecordSummary, Writer};
+use archive_formats::warc::{Builder, Record, RecordSummary, WarcReader, WarcType, WarcWriter};
 use archive_model::{FailureKind, FileName, Root};
 
 use super::*;
@@ -34,13 +34,13 @@ impl<'a> HoledSource<'a> {
 }
 
 impl FileSource for HoledSource<'_> {
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadBytesError> {
         self.reads += 1;
         let size = self.bytes.len() as u64;
         let end = size.min(offset + buffer.len() as u64);
         let group = offset / GROUP;
         if self.damaged.contains(&group) {
-            return Err(ReadError::Damaged {
+            return Err(ReadBytesError::Damaged {
                 range: group * GROUP..size.min((group + 1) * GROUP),
                 reason: "one bit is not what it was".into(),
             });
@@ -79,7 +79,7 @@ impl Plan for HashPlan {
         Reduce::Concatenate
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(HashJob))
     }
 }
@@ -106,14 +106,14 @@ impl Job for HashJob {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
-        let line = line(&mut record).map_err(|error| JobError::Read(error.into()))?;
-        let end = record.end()?;
+    ) -> Result<RecordSummary, BatchJobError> {
+        let line = line(&mut record).map_err(|error| BatchJobError::Read(error.into()))?;
+        let end = record.read_end()?;
         out.write(line.as_bytes())?;
         Ok(end)
     }
 
-    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         Ok(out.write(b"end\n")?)
     }
 }
@@ -136,19 +136,19 @@ fn records() -> Vec<(Vec<u8>, Vec<u8>)> {
                     u8::try_from(seed % 256).unwrap()
                 })
                 .collect();
-            let head = Builder::new(Kind::Resource, &format!("urn:uuid:{number}"), DATE)
+            let head = Builder::new(WarcType::Resource, &format!("urn:uuid:{number}"), DATE)
                 .target_uri(&format!("http://example.org/{number}"))
-                .head(block.len() as u64)
+                .render_head(block.len() as u64)
                 .unwrap();
             (head, block)
         })
         .collect()
 }
 
-fn write(mut writer: Writer<Vec<u8>>) -> Vec<u8> {
+fn write(mut writer: WarcWriter<Vec<u8>>) -> Vec<u8> {
     for (head, block) in records() {
         writer
-            .write(&head, block.len() as u64, &mut block.as_slice())
+            .write_record(&head, block.len() as u64, &mut block.as_slice())
             .unwrap();
     }
     writer.into_inner()
@@ -196,11 +196,11 @@ fn arc() -> Vec<u8> {
 
 /// Returns the line of each record of a file without damage, and its place; `None` if a record has no bytes of its own.
 fn whole(bytes: &[u8]) -> Vec<(String, Option<Range<u64>>)> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = WarcReader::new(bytes);
     let mut all = Vec::new();
     while let Some(mut record) = reader.next_record().unwrap() {
         let line = line(&mut record).unwrap();
-        let end = record.end().unwrap();
+        let end = record.read_end().unwrap();
         let place = end.length.map(|length| end.offset..end.offset + length);
         all.push((line, place));
     }
@@ -210,7 +210,7 @@ fn whole(bytes: &[u8]) -> Vec<(String, Option<Range<u64>>)> {
 fn run(name: &str, bytes: &[u8], damaged: &[u64]) -> (Vec<String>, FileResult) {
     let mut out = Vec::new();
     let mut source = HoledSource::new(bytes, damaged);
-    let control = Control::default();
+    let control = StopControl::default();
     let done = run_file(
         &HashPlan,
         FileInput {
@@ -233,15 +233,15 @@ fn touches(place: &Range<u64>, group: u64) -> bool {
 
 fn files() -> Vec<(&'static str, Vec<u8>)> {
     vec![
-        ("a.warc", write(Writer::plain(Vec::new()))),
-        ("a.warc.gz", write(Writer::gzip(Vec::new(), 6))),
+        ("a.warc", write(WarcWriter::plain_writer(Vec::new()))),
+        ("a.warc.gz", write(WarcWriter::gzip_writer(Vec::new(), 6))),
         ("a.warc.zst", zst()),
         ("a.arc", arc()),
         // Files whose format their names do not tell.
-        ("b", write(Writer::plain(Vec::new()))),
-        ("c", write(Writer::gzip(Vec::new(), 6))),
+        ("b", write(WarcWriter::plain_writer(Vec::new()))),
+        ("c", write(WarcWriter::gzip_writer(Vec::new(), 6))),
         ("d", zst()),
-        ("e.gz", write(Writer::plain(Vec::new()))),
+        ("e.gz", write(WarcWriter::plain_writer(Vec::new()))),
         ("f.arc.gz", arc()),
     ]
 }
@@ -323,9 +323,9 @@ fn damaged_group_costs_only_its_own_records() {
 #[test]
 fn damage_ends_single_member_file_with_failure() {
     for bytes in [
-        member(&write(Writer::plain(Vec::new()))),
+        member(&write(WarcWriter::plain_writer(Vec::new()))),
         member(&arc()),
-        frames(&write(Writer::plain(Vec::new()))),
+        frames(&write(WarcWriter::plain_writer(Vec::new()))),
     ] {
         let all = whole(&bytes);
         let groups = (bytes.len() as u64).div_ceil(GROUP);
@@ -356,7 +356,7 @@ fn damage_ends_single_member_file_with_failure() {
 struct SlowSource<'a>(HoledSource<'a>);
 
 impl FileSource for SlowSource<'_> {
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadBytesError> {
         let room = buffer.len().min(97);
         self.0.read_at(offset, &mut buffer[..room])
     }
@@ -370,7 +370,7 @@ fn result_is_independent_of_read_sizes() {
             let (lines, _) = run(name, &bytes, damaged);
             let mut out = Vec::new();
             let mut source = SlowSource(HoledSource::new(&bytes, damaged));
-            let control = Control::default();
+            let control = StopControl::default();
             run_file(
                 &HashPlan,
                 FileInput {
@@ -410,7 +410,7 @@ fn foreign_file_is_one_failure() {
 /// member count as defects.
 #[test]
 fn broken_file_reports_exactly_its_losses() {
-    let gz = write(Writer::gzip(Vec::new(), 6));
+    let gz = write(WarcWriter::gzip_writer(Vec::new(), 6));
     let places: Vec<_> = whole(&gz);
     let third = places[2].1.clone().unwrap();
     let at = usize::try_from(third.end).unwrap() - 6;

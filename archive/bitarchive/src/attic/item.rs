@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use super::{FORMAT, Kind, REASON_NAME, Reason};
+use super::{AtticItemKind, AtticReason, FORMAT, REASON_NAME};
 use crate::layout::Layout;
 
 /// The format in which the name of an item begins.
@@ -65,7 +65,7 @@ impl fmt::Display for AtticId {
 
 /// An order to put one copy aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removal {
+pub struct RemovalOrder {
     /// The file.
     pub name: FileName,
     /// The volume of the copy.
@@ -101,13 +101,13 @@ pub struct ItemPlace {
 
 /// An item of an attic.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct LocalAtticItem {
     /// The name of the item's directory.
     pub id: String,
     /// The volume whose attic has the item.
     pub volume: VolumeId,
     /// The kind of the item.
-    pub kind: Kind,
+    pub kind: AtticItemKind,
     /// The file that the item belongs to, if that is known.
     pub name: Option<FileName>,
     /// The time at which the item was put aside, as far as is known.
@@ -125,21 +125,24 @@ pub struct Item {
 }
 
 /// Lists everything in the attic of a volume, in no order.
-pub fn list(layout: &Layout, volume: &VolumeId) -> Result<Vec<ItemPlace>, DiskError> {
+pub fn list_items(layout: &Layout, volume: &VolumeId) -> Result<Vec<ItemPlace>, DiskError> {
     let attic = layout.attic();
     let look = |name: OsString| ItemPlace {
         at: time_of(&name).unwrap_or_else(|| changed(&attic.join(&name))),
         name,
         volume: volume.clone(),
     };
-    Ok(directory::names(&attic)?.into_iter().map(look).collect())
+    Ok(directory::list_names(&attic)?
+        .into_iter()
+        .map(look)
+        .collect())
 }
 
 /// Reads an item. Damage of the item is reported in the item itself.
-pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
+pub fn read_item(layout: &Layout, listed: &ItemPlace) -> LocalAtticItem {
     let place = layout.attic().join(&listed.name);
     let reason = read_reason(&place);
-    let bytes = size(&place);
+    let bytes = measure_item(&place);
     let damaged = match (&reason, &bytes) {
         (Err(why), _) => Some(why.clone()),
         (Ok(_), Err(error)) => Some(error.to_string()),
@@ -154,9 +157,16 @@ pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
             reason.why,
             reason.approval,
         ),
-        Err(why) => (Kind::Leftover, None, listed.at, String::new(), why, None),
+        Err(why) => (
+            AtticItemKind::Leftover,
+            None,
+            listed.at,
+            String::new(),
+            why,
+            None,
+        ),
     };
-    Item {
+    LocalAtticItem {
         id: listed.name.to_string_lossy().into_owned(),
         volume: listed.volume.clone(),
         kind,
@@ -172,7 +182,7 @@ pub fn item(layout: &Layout, listed: &ItemPlace) -> Item {
 
 /// Returns the time at which an item was put aside: the later of those in its name and its reason, so that damage or a
 /// forged reason makes no item older. If the name has no time, the last change of the directory counts too.
-pub(crate) fn latest(place: &Path) -> Timestamp {
+pub(crate) fn latest_change(place: &Path) -> Timestamp {
     let name = place
         .file_name()
         .and_then(time_of)
@@ -181,7 +191,7 @@ pub(crate) fn latest(place: &Path) -> Timestamp {
 }
 
 /// Reads the reason of an item; the error is for people.
-pub(crate) fn read_reason(place: &Path) -> Result<Reason, String> {
+pub(crate) fn read_reason(place: &Path) -> Result<AtticReason, String> {
     match place.symlink_metadata() {
         Ok(found) if !found.is_dir() => {
             return Err("this is not a directory; a node did not put it here".to_owned());
@@ -191,7 +201,7 @@ pub(crate) fn read_reason(place: &Path) -> Result<Reason, String> {
     }
     let path = place.join(REASON_NAME);
     let mut text = Vec::new();
-    match directory::open(&path) {
+    match directory::open_directory(&path) {
         Err(error) if error.is_absent() => return Err(format!("there is no {REASON_NAME}")),
         Err(error) => return Err(error.to_string()),
         Ok(file) => file
@@ -202,7 +212,7 @@ pub(crate) fn read_reason(place: &Path) -> Result<Reason, String> {
     if text.len() as u64 > MAX_REASON {
         return Err(format!("{REASON_NAME} is damaged: it is too long"));
     }
-    let reason: Reason = serde_json::from_slice(&text)
+    let reason: AtticReason = serde_json::from_slice(&text)
         .map_err(|error| format!("{REASON_NAME} is damaged: {error}"))?;
     if reason.format != FORMAT {
         return Err(format!(
@@ -214,7 +224,7 @@ pub(crate) fn read_reason(place: &Path) -> Result<Reason, String> {
 }
 
 /// Returns the number of bytes at `place`, in files of any depth. Links are not followed; the reason does not count.
-pub(crate) fn size(place: &Path) -> Result<u64, DiskError> {
+pub(crate) fn measure_item(place: &Path) -> Result<u64, DiskError> {
     let found = place
         .symlink_metadata()
         .map_err(|error| DiskError::new("lstat", place, error))?;
@@ -224,7 +234,7 @@ pub(crate) fn size(place: &Path) -> Result<u64, DiskError> {
     let mut bytes: u64 = 0;
     let mut pending = vec![place.to_owned()];
     while let Some(path) = pending.pop() {
-        for entry in directory::list(&path)? {
+        for entry in directory::list_directory(&path)? {
             match entry.kind {
                 EntryKind::File { size, .. } if path != place || entry.name != REASON_NAME => {
                     bytes = bytes.saturating_add(size);

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{DiskError, Severity, replace};
+use archive_durable::{DiskError, DiskSeverity, replace};
 use archive_model::{FileName, VolumeId};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::item;
-use super::{Kind, REASON_NAME, kept_name};
+use super::{AtticItemKind, REASON_NAME, kept_name};
 use crate::catalog::{Catalog, Condition};
 use crate::error::NodeError;
 use crate::layout::Layout;
@@ -91,7 +91,7 @@ impl AtticMoves {
             return;
         }
         let _moving = self.lock_moves();
-        for (volume, layout) in volumes.online() {
+        for (volume, layout) in volumes.online_layouts() {
             if let Err(error) = settle_all(catalog, &volume, &layout) {
                 self.unsettled.store(true, Ordering::Release);
                 tracing::warn!(%volume, %error, "a move into or out of the attic is not ended yet");
@@ -101,7 +101,7 @@ impl AtticMoves {
 }
 
 /// Returns the path of a file inside a directory of the attic.
-pub(crate) fn inside(place: &Path, path: &Path) -> PathBuf {
+pub(crate) fn place_inside(place: &Path, path: &Path) -> PathBuf {
     place.join(kept_name(path.file_name().unwrap_or_default()))
 }
 
@@ -123,12 +123,12 @@ fn move_if_free(from: &Path, to: &Path) -> Result<(), DiskError> {
 }
 
 fn settle_all(catalog: &Catalog, volume: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
-    for name in directory::names(&layout.attic())? {
+    for name in directory::list_names(&layout.attic())? {
         let place = layout.attic().join(&name);
         if !name.to_string_lossy().starts_with('.') {
             continue;
         }
-        match directory::kind(&place) {
+        match directory::entry_kind(&place) {
             Ok(Some(EntryKind::Directory)) => {}
             Ok(_) => continue,
             Err(error) => {
@@ -137,7 +137,7 @@ fn settle_all(catalog: &Catalog, volume: &VolumeId, layout: &Layout) -> Result<(
             }
         }
         match settle_found(catalog, volume, layout, &place) {
-            Err(NodeError::Disk(error)) if error.severity() != Severity::Disk => {
+            Err(NodeError::Disk(error)) if error.severity() != DiskSeverity::Disk => {
                 tracing::error!(%volume, item = ?name, %error, "a move was not ended");
             }
             other => other?,
@@ -153,7 +153,7 @@ fn settle_found(
     place: &Path,
 ) -> Result<(), NodeError> {
     match item::read_reason(place) {
-        Ok(reason) if reason.kind == Kind::File => {
+        Ok(reason) if reason.kind == AtticItemKind::File => {
             let end = settle(catalog, volume, layout, place, &reason.name)?;
             tracing::warn!(%volume, file = %reason.name, end = end.word(), "a move that was cut off was ended");
         }
@@ -174,15 +174,15 @@ fn settle(
     place: &Path,
     name: &FileName,
 ) -> Result<MoveEnd, NodeError> {
-    let target = layout.target(name);
+    let target = layout.target_paths(name);
     let beside = [&target.sidecar, &target.outboard];
     match (
-        is_there(&inside(place, &target.file))?,
+        is_there(&place_inside(place, &target.file))?,
         is_there(&target.file)?,
     ) {
         (true, false) => {
             for path in beside {
-                move_if_free(path, &inside(place, path))?;
+                move_if_free(path, &place_inside(place, path))?;
             }
             forget(catalog, name, volume)?;
             Ok(MoveEnd::Aside(end_place(layout, place)?))
@@ -191,7 +191,7 @@ fn settle(
         (true, true) => Ok(MoveEnd::Aside(end_place(layout, place)?)),
         (false, true) => {
             for path in beside {
-                move_if_free(&inside(place, path), path)?;
+                move_if_free(&place_inside(place, path), path)?;
             }
             give_up(layout, place)?;
             Ok(MoveEnd::Back)
@@ -207,7 +207,7 @@ fn settle(
 fn forget(catalog: &Catalog, name: &FileName, volume: &VolumeId) -> Result<(), NodeError> {
     match catalog.row(name, volume)?.map(|row| row.condition) {
         Some(Condition::Present | Condition::Damaged { .. } | Condition::Unexpected { .. }) => {
-            Ok(catalog.remove(name, volume)?)
+            Ok(catalog.remove_entry(name, volume)?)
         }
         Some(Condition::Missing { .. }) | None => Ok(()),
     }
@@ -241,18 +241,18 @@ fn give_up(layout: &Layout, place: &Path) -> Result<(), DiskError> {
 
 fn is_reason(path: &Path) -> bool {
     let reason = path.with_file_name(REASON_NAME);
-    path == reason || path == replace::unfinished(&reason)
+    path == reason || path == replace::unfinished_path(&reason)
 }
 
 fn holds_nothing(place: &Path) -> Result<bool, DiskError> {
-    let entries = directory::list(place)?;
+    let entries = directory::list_directory(place)?;
     Ok(entries.iter().all(|entry| {
         matches!(entry.kind, EntryKind::File { .. }) && is_reason(&place.join(&entry.name))
     }))
 }
 
 fn clear(place: &Path) -> Result<(), DiskError> {
-    for entry in directory::list(place)? {
+    for entry in directory::list_directory(place)? {
         directory::remove_name(&place.join(entry.name))?;
     }
     directory::remove_empty(place)

@@ -8,19 +8,22 @@ use super::*;
 fn layout() -> (tempfile::TempDir, Layout) {
     let directory = crate::testing::directory();
     let layout = Layout::new(directory.path());
-    layout.make().unwrap();
+    layout.make_directories().unwrap();
     (directory, layout)
 }
 
-fn reason(name: &FileName, at: Timestamp, why: &str) -> Reason {
-    Reason::of_leftover(name, at, &NodeId::new("n1").unwrap(), why)
+fn reason(name: &FileName, at: Timestamp, why: &str) -> AtticReason {
+    AtticReason::of_leftover(name, at, &NodeId::new("n1").unwrap(), why)
 }
 
-fn items(layout: &Layout) -> Vec<Item> {
+fn items(layout: &Layout) -> Vec<LocalAtticItem> {
     let volume = VolumeId::new("v1").unwrap();
-    let mut listed = list(layout, &volume).unwrap();
+    let mut listed = list_items(layout, &volume).unwrap();
     listed.sort_unstable();
-    listed.iter().map(|listed| item(layout, listed)).collect()
+    listed
+        .iter()
+        .map(|listed| read_item(layout, listed))
+        .collect()
 }
 
 /// Fails if two items share a directory, or an item loses its name or its reason.
@@ -28,7 +31,7 @@ fn items(layout: &Layout) -> Vec<Item> {
 fn items_keep_names_and_reasons() {
     let (_directory, layout) = layout();
     let name = FileName::new("a.warc").unwrap();
-    let target = layout.target(&name);
+    let target = layout.target_paths(&name);
     let reason = reason(&name, Timestamp::UNIX_EPOCH, "leftover");
     for number in 1..4 {
         std::fs::write(&target.sidecar, format!("old {number}")).unwrap();
@@ -43,9 +46,12 @@ fn items_keep_names_and_reasons() {
             std::fs::read_to_string(place.join("a.warc.json")).unwrap(),
             format!("old {number}")
         );
-        let kept: Reason =
+        let kept: AtticReason =
             serde_json::from_slice(&std::fs::read(place.join("why.json")).unwrap()).unwrap();
-        assert_eq!((kept.why.as_str(), kept.kind), ("leftover", Kind::Leftover));
+        assert_eq!(
+            (kept.why.as_str(), kept.kind),
+            ("leftover", AtticItemKind::Leftover)
+        );
     }
 }
 
@@ -55,7 +61,7 @@ fn file_named_like_the_reason_is_kept() {
     let (_directory, layout) = layout();
     for file in ["why", "why.json"] {
         let name = FileName::new(file).unwrap();
-        let target = layout.target(&name);
+        let target = layout.target_paths(&name);
         std::fs::write(&target.file, "data").unwrap();
         std::fs::write(&target.sidecar, "sidecar").unwrap();
         let reason = reason(&name, Timestamp::UNIX_EPOCH, "test");
@@ -77,7 +83,7 @@ fn damaged_items_are_listed_with_known_parts() {
     let name = FileName::new("a").unwrap();
     let at = "2026-01-02T03:04:05Z".parse().unwrap();
     let cause = Cause::new("officer/o", "test").unwrap();
-    let reason = Reason::new(Kind::Leftover, &name, at, &cause);
+    let reason = AtticReason::new(AtticItemKind::Leftover, &name, at, &cause);
     let good = put_aside(&layout, "x", &reason, &[]).unwrap();
     let text = std::fs::read_to_string(good.join("why.json")).unwrap();
     std::fs::write(attic.join("20260102T030406Z-file"), "no directory").unwrap();

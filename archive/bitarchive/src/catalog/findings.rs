@@ -5,7 +5,7 @@
 
 use std::ops::Bound;
 
-use archive_db::{Batch, Database, DbError, Rows, Table, Text};
+use archive_db::{ChangeBatch, Database, DbError, Rows, Table, Text};
 use archive_model::FileName;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -103,9 +103,9 @@ impl Findings {
 
     /// Commits changes of entries together with those of the findings. Only changes that touch a finding wait for each
     /// other, so that ordinary stores go to the disk together.
-    pub(super) fn commit(
+    pub(super) fn commit_findings(
         &self,
-        mut batch: Batch,
+        mut batch: ChangeBatch,
         files: &Table<Key, Row>,
         changes: &[(Key, Option<&Row>)],
     ) -> Result<(), DbError> {
@@ -154,11 +154,11 @@ mod tests {
     use archive_model::{Groups, VolumeId};
     use jiff::Timestamp;
 
-    use super::super::{Catalog, Entry};
+    use super::super::{Catalog, CatalogEntry};
     use super::*;
 
-    fn entry(name: &str, condition: Condition) -> Entry {
-        Entry {
+    fn entry(name: &str, condition: Condition) -> CatalogEntry {
+        CatalogEntry {
             name: FileName::new(name).unwrap(),
             volume: VolumeId::new("v1").unwrap(),
             row: Row {
@@ -212,7 +212,7 @@ mod tests {
         ];
         let mut stamps = vec![catalog.finding_counts().stamp];
         for (entry, total, is_new) in steps {
-            catalog.put(std::slice::from_ref(&entry)).unwrap();
+            catalog.put_entries(std::slice::from_ref(&entry)).unwrap();
             let counts = catalog.finding_counts();
             assert_eq!(counts.total(), total, "{entry:?}");
             assert_eq!(!stamps.contains(&counts.stamp), is_new, "{entry:?}");
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(catalog.finding_counts().total(), 2);
         assert!(!stamps.contains(&catalog.finding_counts().stamp));
         let entry = entry("c", missing());
-        catalog.remove(&entry.name, &entry.volume).unwrap();
+        catalog.remove_entry(&entry.name, &entry.volume).unwrap();
         assert_eq!(names(&catalog, None), ["d"]);
     }
 }

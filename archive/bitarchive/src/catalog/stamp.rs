@@ -10,7 +10,7 @@
 use std::path::{Path, PathBuf};
 
 use archive_db::{DbError, InvalidReach, Reach};
-use archive_durable::{DiskError, read_state, replace};
+use archive_durable::{DiskError, read_state, replace_file};
 
 /// Returns the path of the stamp of a catalog.
 fn path(catalog: &Path) -> PathBuf {
@@ -22,7 +22,7 @@ fn path(catalog: &Path) -> PathBuf {
 /// # Errors
 ///
 /// [`DbError::Damaged`] if the file is not a stamp: nothing tells then whether the catalog is all there.
-pub(super) fn read(catalog: &Path) -> Result<Option<Reach>, DbError> {
+pub(super) fn read_stamp(catalog: &Path) -> Result<Option<Reach>, DbError> {
     let path = path(catalog);
     let text = read_state(&path).map_err(|error| DbError::Io {
         path: catalog.to_owned(),
@@ -39,6 +39,6 @@ pub(super) fn read(catalog: &Path) -> Result<Option<Reach>, DbError> {
 }
 
 /// Writes the stamp, durably.
-pub(super) fn write(catalog: &Path, reach: &Reach) -> Result<(), DiskError> {
-    replace(&path(catalog), format!("{reach}\n").as_bytes())
+pub(super) fn write_stamp(catalog: &Path, reach: &Reach) -> Result<(), DiskError> {
+    replace_file(&path(catalog), format!("{reach}\n").as_bytes())
 }

@@ -11,23 +11,23 @@ use archive_model::{FileName, InvalidId, UploadId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 
-use super::put_aside::{RemovedRow, append};
+use super::put_aside::{RemovedRow, append_removed_row};
 use super::replica::ChecksumReplica;
-use super::table::{RecordedFile, removed};
+use super::table::{RecordedFile, removed_rows_path};
 use crate::admitted;
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::claims::Claim;
 use crate::error::NodeError;
 
 impl ChecksumReplica {
     /// Gives a file that has a row another admission.
-    pub fn adopt(
+    pub fn adopt_row(
         &self,
         name: &FileName,
         admission: &Envelope,
         now: Timestamp,
-    ) -> Result<Entry, NodeError> {
-        let admitted = admitted::verify(admission, &self.options.trust, name)?;
+    ) -> Result<CatalogEntry, NodeError> {
+        let admitted = admitted::verify_admission(admission, &self.options.trust, name)?;
         if admitted.name != *name {
             return Err(NodeError::Mismatch {
                 name: name.clone(),
@@ -38,7 +38,7 @@ impl ChecksumReplica {
         }
         let by =
             UploadId::new("adopt").map_err(|error: InvalidId| NodeError::Bug(error.to_string()))?;
-        let _claim = Claim::take(&self.receiving, name, &by)?;
+        let _claim = Claim::take_name(&self.receiving, name, &by)?;
         let found = self.table.file(name)?;
         let found = found.ok_or_else(|| NodeError::NotFound(name.clone()))?;
         if found.root == admitted.root {
@@ -59,13 +59,14 @@ impl ChecksumReplica {
             admission: self.table.admission(name)?,
             approval: None,
         };
-        append(&removed(self.data()), &line)?;
+        append_removed_row(&removed_rows_path(self.data()), &line)?;
         let recorded = RecordedFile {
             size: admitted.size,
             root: admitted.root,
             stored: now,
         };
-        self.table.exchange(name, recorded, admission.as_str())?;
+        self.table
+            .exchange_file(name, recorded, admission.as_str())?;
         tracing::warn!(file = %name, root = %admitted.root, "a row was given another admission; removed.jsonl has the one before");
         Ok(self.entry(name.clone(), &recorded))
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use archive_daemon::metrics::MetricError;
-use archive_daemon::{Counter, Metrics, Step, Worker, WorkerError};
+use archive_daemon::{Counter, Metrics, Worker, WorkerStep, WorkerStepError};
 use tokio::task::spawn_blocking;
 
 use super::replica::ChecksumReplica;
@@ -26,7 +26,7 @@ impl MetricsWorker {
         replica: Arc<ChecksumReplica>,
         metrics: &Metrics,
     ) -> Result<Self, MetricError> {
-        let metrics = metrics.labelled("node", replica.node().as_str());
+        let metrics = metrics.with_label("node", replica.node().as_str());
         Ok(Self {
             files: metrics.counter(
                 "checksum_replica_recorded_files_total",
@@ -47,7 +47,7 @@ impl MetricsWorker {
 impl Worker for MetricsWorker {
     const NAME: &'static str = "metrics";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let counters = &self.replica.counters;
         self.files.inc_by(counters.files.swap(0, Ordering::Relaxed));
         self.bytes.inc_by(counters.bytes.swap(0, Ordering::Relaxed));
@@ -56,18 +56,18 @@ impl Worker for MetricsWorker {
         let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
         let free = space.as_ref().ok().map(|(space, _)| bytes(space.free));
         let usable = space.as_ref().ok().map(|(_, usable)| bytes(*usable));
-        self.metrics.show(
+        self.metrics.show_gone(
             "checksum_replica_free_bytes",
             "Free space on the disk of its record",
             &[],
             free,
         )?;
-        self.metrics.show(
+        self.metrics.show_gone(
             "checksum_replica_usable_bytes",
             "Free space on that disk, without the reserve",
             &[],
             usable,
         )?;
-        Ok(Step::Idle(PAUSE))
+        Ok(WorkerStep::Idle(PAUSE))
     }
 }

@@ -17,8 +17,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::replica::ChecksumReplica;
-use super::table::{ChecksumTableError, removed};
-use crate::claims::{Claim, verb};
+use super::table::{ChecksumTableError, removed_rows_path};
+use crate::claims::{Claim, claim_for_verb};
 use crate::error::NodeError;
 
 /// The longest line that is read at once, in bytes: an admission has at most 1 MiB.
@@ -71,14 +71,14 @@ impl ChecksumReplica {
         cause: &Cause,
         now: Timestamp,
     ) -> Result<RemovedRow, PutAsideError> {
-        let by = verb("put-aside", name)?;
-        let _claim = Claim::take(&self.receiving, name, &by)?;
+        let by = claim_for_verb("put-aside", name)?;
+        let _claim = Claim::take_name(&self.receiving, name, &by)?;
         let found = self.table.file(name).map_err(NodeError::from)?;
         let found = found.ok_or_else(|| PutAsideError::NotFound(name.clone()))?;
         if found.root != *root {
             return Err(PutAsideError::Differs(name.clone()));
         }
-        self.brake.count(now)?;
+        self.brake.count_removal(now)?;
         let line = RemovedRow {
             at: now,
             name: name.clone(),
@@ -90,15 +90,15 @@ impl ChecksumReplica {
             approval: cause.approval.clone(),
             admission: self.table.admission(name).map_err(NodeError::from)?,
         };
-        append(&removed(self.data()), &line).map_err(NodeError::from)?;
-        self.table.remove(name).map_err(NodeError::from)?;
+        append_removed_row(&removed_rows_path(self.data()), &line).map_err(NodeError::from)?;
+        self.table.remove_file(name).map_err(NodeError::from)?;
         tracing::warn!(file = %name, who = cause.who, why = cause.why, "a row was removed; removed.jsonl has its admission");
         Ok(line)
     }
 }
 
 /// Appends a line, synced. If a crash has cut off the line before, the new line is kept apart from it.
-pub fn append(path: &Path, line: &RemovedRow) -> Result<(), ChecksumTableError> {
+pub fn append_removed_row(path: &Path, line: &RemovedRow) -> Result<(), ChecksumTableError> {
     let text = serde_json::to_string(line).map_err(|error| ChecksumTableError::Label {
         path: path.to_owned(),
         why: error.to_string(),
@@ -114,7 +114,7 @@ pub fn append(path: &Path, line: &RemovedRow) -> Result<(), ChecksumTableError> 
 pub fn removed_lines(
     data: &Path,
 ) -> Result<impl Iterator<Item = Result<RemovedRow, String>> + use<>, DiskError> {
-    let path = removed(data);
+    let path = removed_rows_path(data);
     let file = File::open(&path).map_err(|error| DiskError::new("open", &path, error))?;
     let mut lines = BufReader::new(file);
     let mut number = 0_u64;

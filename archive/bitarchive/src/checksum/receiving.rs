@@ -11,14 +11,14 @@ use std::io::Sink;
 use std::mem;
 
 use archive_model::{FileName, Root, UploadId};
-use archive_proof::points::split;
+use archive_proof::points::split_groups;
 use archive_proof::{Envelope, Points, TreeBuilder};
 use jiff::Timestamp;
 
 use super::replica::{ChecksumReplica, KeptPoints};
 use super::table::RecordedFile;
 use crate::admitted;
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::claims::Claim;
 use crate::error::NodeError;
 
@@ -36,16 +36,16 @@ pub struct ReceivingFile<'a> {
 impl ChecksumReplica {
     /// Begins to receive a file, or resumes at the last of `points` that an earlier stream of the upload has reached
     /// while this process lives.
-    pub fn begin(
+    pub fn begin_receiving(
         &self,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
     ) -> Result<ReceivingFile<'_>, NodeError> {
-        let claim = Claim::take(&self.receiving, name, upload)?;
-        if let Some(found) = self.find(name)? {
-            return Err(self.taken(found));
+        let claim = Claim::take_name(&self.receiving, name, upload)?;
+        if let Some(found) = self.find_entry(name)? {
+            return Err(self.name_taken(found));
         }
         if self.space()?.1 == 0 {
             return Err(NodeError::NoSpace(size));
@@ -56,7 +56,7 @@ impl ChecksumReplica {
 
 impl<'a> ReceivingFile<'a> {
     fn begin(replica: &'a ChecksumReplica, claim: Claim, id: UploadId, points: &[u64]) -> Self {
-        let left = replica.left.lock().take(&id);
+        let left = replica.left.lock().take_states(&id);
         let mut receiving = Self {
             replica,
             claim,
@@ -73,7 +73,7 @@ impl<'a> ReceivingFile<'a> {
 
     fn go_back(&mut self, length: u64) {
         self.tree = if let Some(prefix) = self.points.back_to(length) {
-            TreeBuilder::after(prefix.clone())
+            TreeBuilder::after_prefix(prefix.clone())
         } else {
             self.points = Points::default();
             TreeBuilder::new(std::io::sink())
@@ -104,39 +104,44 @@ impl<'a> ReceivingFile<'a> {
 
     /// Hashes the next bytes.
     pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<(), NodeError> {
-        self.replica.counters.hashed(bytes.len());
+        self.replica.counters.count_hashed(bytes.len());
         while !bytes.is_empty() {
-            let (piece, rest) = split(self.tree.size(), bytes);
+            let (piece, rest) = split_groups(self.tree.size(), bytes);
             let hashed = self.tree.update(piece);
             hashed.map_err(|error| self.replica.hash_error(error))?;
-            self.points.keep(self.tree.size(), || self.tree.prefix());
+            self.points
+                .keep_state(self.tree.size(), || self.tree.prefix_state());
             bytes = rest;
         }
         Ok(())
     }
 
     /// Compares the bytes with the admission and writes the row, which is synced on return.
-    pub fn commit(mut self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
+    pub fn commit_file(
+        mut self,
+        admission: &Envelope,
+        now: Timestamp,
+    ) -> Result<CatalogEntry, NodeError> {
         // Right or wrong, nothing is resumed from here.
         self.points = Points::default();
         let tree = mem::replace(&mut self.tree, TreeBuilder::new(std::io::sink()));
         let replica = self.replica;
         let name = &self.claim.name;
-        let admitted = admitted::verify(admission, &replica.options.trust, name)?;
+        let admitted = admitted::verify_admission(admission, &replica.options.trust, name)?;
         let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
-        admitted::compare(&admitted, name, &self.id, tree.content())?;
+        admitted::compare_content(&admitted, name, &self.id, tree.content())?;
         let recorded = RecordedFile {
             size: tree.size,
             root: tree.root,
             stored: now,
         };
-        let kept = replica.table.add(name, recorded, admission.as_str())?;
-        replica.counters.recorded();
+        let kept = replica.table.add_file(name, recorded, admission.as_str())?;
+        replica.counters.count_recorded();
         let entry = replica.entry(name.clone(), &kept);
         if kept.root == tree.root {
             Ok(entry)
         } else {
-            Err(replica.taken(entry))
+            Err(replica.name_taken(entry))
         }
     }
 }
@@ -146,7 +151,7 @@ impl Drop for ReceivingFile<'_> {
         let points = mem::take(&mut self.points);
         if !points.is_empty() {
             let mut left = self.replica.left.lock();
-            left.put(self.id.clone(), points.len(), points);
+            left.put_states(self.id.clone(), points.len(), points);
         }
     }
 }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::table::{ChecksumTable, ChecksumTableError, RecordedFile};
 use crate::brake::Brake;
-use crate::catalog::{Entry, Row};
+use crate::catalog::{CatalogEntry, Row};
 use crate::claims::Claims;
 use crate::error::NodeError;
 
@@ -54,11 +54,11 @@ pub(super) struct ChecksumCounters {
 }
 
 impl ChecksumCounters {
-    pub(super) fn recorded(&self) {
+    pub(super) fn count_recorded(&self) {
         self.files.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn hashed(&self, bytes: usize) {
+    pub(super) fn count_hashed(&self, bytes: usize) {
         self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 }
@@ -123,37 +123,39 @@ impl ChecksumReplica {
 
     /// Returns the room on its disk, and the bytes of it that may be used.
     pub fn space(&self) -> Result<(Space, u64), DiskError> {
-        let space = Space::measure(&self.options.data)?;
-        Ok((space, space.usable(self.options.reserve)))
+        let space = Space::measure_space(&self.options.data)?;
+        Ok((space, space.usable_bytes(self.options.reserve)))
     }
 
     /// Returns the entry of a file.
-    pub fn find(&self, name: &FileName) -> Result<Option<Entry>, ChecksumTableError> {
+    pub fn find_entry(&self, name: &FileName) -> Result<Option<CatalogEntry>, ChecksumTableError> {
         let found = self.table.file(name)?;
         Ok(found.map(|recorded| self.entry(name.clone(), &recorded)))
     }
 
     /// Lists every file after the name `after`, sorted by name. Damage ends the listing with an error.
-    pub fn list(
+    pub fn list_entries(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, ChecksumTableError>> + '_, ChecksumTableError>
-    {
+    ) -> Result<
+        impl Iterator<Item = Result<CatalogEntry, ChecksumTableError>> + '_,
+        ChecksumTableError,
+    > {
         let rows = self.table.files(after)?;
         Ok(rows.map(|row| row.map(|(name, recorded)| self.entry(name, &recorded))))
     }
 
     /// Returns the upload that receives a file of this name now.
-    pub fn receiving(&self, name: &FileName) -> Option<UploadId> {
+    pub fn receiving_upload(&self, name: &FileName) -> Option<UploadId> {
         self.receiving.lock().get(name).cloned()
     }
 
-    pub(super) fn entry(&self, name: FileName, recorded: &RecordedFile) -> Entry {
-        Entry {
+    pub(super) fn entry(&self, name: FileName, recorded: &RecordedFile) -> CatalogEntry {
+        CatalogEntry {
             name,
             volume: self.volume.clone(),
             // The bytes were here for the last time when they were hashed.
-            row: Row::intact(
+            row: Row::intact_row(
                 recorded.size,
                 recorded.root,
                 recorded.stored,
@@ -162,7 +164,7 @@ impl ChecksumReplica {
         }
     }
 
-    pub(super) fn taken(&self, found: Entry) -> NodeError {
+    pub(super) fn name_taken(&self, found: CatalogEntry) -> NodeError {
         NodeError::Taken {
             name: found.name,
             volume: self.volume.clone(),

@@ -10,14 +10,14 @@ use tokio::task::spawn_blocking;
 use super::metrics::MetricsWorker;
 use super::replica::{ChecksumReplica, ChecksumReplicaOptions};
 use super::settings::Settings;
-use crate::rpc::checksum::{Door, services};
+use crate::rpc::checksum::{Door, checksum_services};
 
 /// Opens the table, listens, and returns the address. The replica lives in the daemon's tasks until their stop.
 ///
 /// # Errors
 ///
 /// Returns the [`StartError`] that people have to mend first.
-pub fn serve(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
+pub fn serve_checksum_replica(settings: Settings, daemon: Daemon) -> Starting<SocketAddr> {
     Box::pin(start(settings, daemon))
 }
 
@@ -56,6 +56,6 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
         idle: own.idle.duration(),
         endpoint: own.endpoint.unwrap_or_else(|| address.to_string()),
     };
-    part.serve(listener, services(door));
+    part.serve(listener, checksum_services(door));
     Ok(address)
 }

@@ -71,10 +71,10 @@ impl PartSettings for Settings {
     const FORM: SettingsForm = SettingsForm {
         section: "checksum_replica",
         sections: &[
-            Section::of::<Self>(""),
-            Section::of::<DaemonSettings>("daemon"),
-            Section::of::<RpcSettings>("rpc"),
-            Section::of::<ChecksumReplicaSettings>("checksum_replica"),
+            Section::section_of::<Self>(""),
+            Section::section_of::<DaemonSettings>("daemon"),
+            Section::section_of::<RpcSettings>("rpc"),
+            Section::section_of::<ChecksumReplicaSettings>("checksum_replica"),
         ],
         example: r#"
 [rpc]
@@ -120,7 +120,7 @@ trust = "trust.json"
 
 #[cfg(test)]
 mod tests {
-    use archive_daemon::settings::{Sources, load};
+    use archive_daemon::settings::{Sources, load_settings};
 
     use super::*;
 
@@ -136,7 +136,7 @@ mod tests {
             "rpc.authorities=a.pem",
         ];
         let set = least.iter().chain(set).map(|text| (*text).to_owned());
-        load(&Sources {
+        load_settings(&Sources {
             set: set.collect(),
             ..Sources::default()
         })

@@ -15,10 +15,11 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use archive_db::{
-    Batch, BrokenDatabase, Database, DbError, InvalidReach, Options, Reach, Table, Text, Value,
+    BrokenDatabase, ChangeBatch, Database, DatabaseOptions, DbError, InvalidReach, Reach, Table,
+    TableValue, Text,
 };
 use archive_durable::{
-    AppendFile, DiskError, StampFile, StampWriter, directory, read_state, replace,
+    AppendFile, DiskError, StampFile, StampWriter, directory, read_state, replace_file,
 };
 use archive_model::{FileName, NodeId, ReplicaId, Root};
 use jiff::Timestamp;
@@ -40,7 +41,7 @@ pub struct RecordedFile {
     pub stored: Timestamp,
 }
 
-impl Value for RecordedFile {}
+impl TableValue for RecordedFile {}
 
 /// The reason why a table cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -112,12 +113,12 @@ pub struct ChecksumTable {
 impl ChecksumTable {
     /// Makes an empty table in the directory `data`. An existing table of the same replica stays as it is.
     pub fn init(data: &Path, node: &NodeId, replica: &ReplicaId) -> Result<(), ChecksumTableError> {
-        directory::make(data)?;
-        if ChecksumTableLabel::read(data)?.is_some() {
+        directory::make_directory(data)?;
+        if ChecksumTableLabel::read_label(data)?.is_some() {
             return Self::open(data, node, replica).map(|_| ());
         }
-        AppendFile::open(&removed(data))?.sync()?;
-        directory::sync(data)?;
+        AppendFile::open(&removed_rows_path(data))?.sync()?;
+        directory::sync_directory(data)?;
         let database = open(data, &options())?;
         begin_stamp(data, &database.reach())?;
         let label = ChecksumTableLabel {
@@ -125,7 +126,7 @@ impl ChecksumTable {
             node: node.clone(),
             replica: replica.clone(),
         };
-        label.write(data)
+        label.write_label(data)
     }
 
     /// Opens the table of this replica in the directory `data`.
@@ -134,7 +135,7 @@ impl ChecksumTable {
         node: &NodeId,
         replica: &ReplicaId,
     ) -> Result<Self, ChecksumTableError> {
-        let label = ChecksumTableLabel::read(data)?
+        let label = ChecksumTableLabel::read_label(data)?
             .ok_or_else(|| ChecksumTableError::Absent(data.to_owned()))?;
         if label.node != *node || label.replica != *replica {
             let whose = |node: &NodeId, replica: &ReplicaId| format!("{node} of {replica}");
@@ -145,7 +146,7 @@ impl ChecksumTable {
             });
         }
         let stamp = read_stamp(data)?;
-        let database = open(data, &options().reaches(stamp.1.clone()).torn_tail(cut))?;
+        let database = open(data, &options().with_reach(stamp.1.clone()).torn_tail(cut))?;
         if let Some(torn) = database.torn() {
             tracing::warn!("{torn}");
         }
@@ -209,7 +210,7 @@ impl ChecksumTable {
     }
 
     /// Adds a file, synced, and returns its row. An existing row stays as it is. The caller holds the name.
-    pub fn add(
+    pub fn add_file(
         &self,
         name: &FileName,
         recorded: RecordedFile,
@@ -227,7 +228,7 @@ impl ChecksumTable {
     }
 
     /// Replaces a row, synced. The caller holds the name, and has written the earlier row into `removed.jsonl`.
-    pub(super) fn exchange(
+    pub(super) fn exchange_file(
         &self,
         name: &FileName,
         recorded: RecordedFile,
@@ -241,7 +242,7 @@ impl ChecksumTable {
     }
 
     /// Removes a row, synced. The caller holds the name, and has written the row into `removed.jsonl`.
-    pub(super) fn remove(&self, name: &FileName) -> Result<(), ChecksumTableError> {
+    pub(super) fn remove_file(&self, name: &FileName) -> Result<(), ChecksumTableError> {
         let key = Text(name.clone());
         let mut batch = self.database.batch();
         self.done(batch.delete(&self.files, &key))?;
@@ -250,7 +251,7 @@ impl ChecksumTable {
     }
 
     /// Writes the changes, synced, and then the stamp: from then on their loss would be noticed.
-    fn commit(&self, batch: Batch) -> Result<(), ChecksumTableError> {
+    fn commit(&self, batch: ChangeBatch) -> Result<(), ChecksumTableError> {
         self.done(batch.commit())?;
         self.stamp()
     }
@@ -273,7 +274,7 @@ impl ChecksumTable {
 
 impl ChecksumTableLabel {
     /// Reads the label. Returns `None` if it is absent.
-    pub fn read(data: &Path) -> Result<Option<Self>, ChecksumTableError> {
+    pub fn read_label(data: &Path) -> Result<Option<Self>, ChecksumTableError> {
         let path = label_path(data);
         let wrong = |why: String| ChecksumTableError::Label {
             path: path.clone(),
@@ -294,13 +295,13 @@ impl ChecksumTableLabel {
     }
 
     /// Writes the label, durably.
-    pub fn write(&self, data: &Path) -> Result<(), ChecksumTableError> {
+    pub fn write_label(&self, data: &Path) -> Result<(), ChecksumTableError> {
         let path = label_path(data);
         let text = serde_json::to_string(self).map_err(|error| ChecksumTableError::Label {
             path: path.clone(),
             why: error.to_string(),
         })?;
-        Ok(replace(&path, format!("{text}\n").as_bytes())?)
+        Ok(replace_file(&path, format!("{text}\n").as_bytes())?)
     }
 }
 
@@ -309,15 +310,15 @@ fn label_path(data: &Path) -> PathBuf {
 }
 
 /// Returns the path of `removed.jsonl`, in which each removed row leaves a line.
-pub(super) fn removed(data: &Path) -> PathBuf {
+pub(super) fn removed_rows_path(data: &Path) -> PathBuf {
     data.join("removed.jsonl")
 }
 
-fn options() -> Options {
-    Options::new("checksums", 1, TABLES)
+fn options() -> DatabaseOptions {
+    DatabaseOptions::new("checksums", 1, TABLES)
 }
 
-fn open(data: &Path, options: &Options) -> Result<Database, ChecksumTableError> {
+fn open(data: &Path, options: &DatabaseOptions) -> Result<Database, ChecksumTableError> {
     Database::open(&data.join("table"), options).map_err(|error| failed(data, error))
 }
 

@@ -1,12 +1,12 @@
 //! Tests of the table and of the line that a removed row leaves.
 
-use archive_db::{Database, Options, Table, Text};
+use archive_db::{Database, DatabaseOptions, Table, Text};
 use archive_durable::{AppendFile, StampWriter};
 use archive_model::{Cause, FileName, Root};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
-use super::put_aside::{append, is_torn};
+use super::put_aside::{append_removed_row, is_torn};
 use super::table::{ChecksumTable, ChecksumTableError, RecordedFile};
 use super::{
     ChecksumReplica, ChecksumReplicaOptions, PutAsideError, RemovedRow, removed_lines, table,
@@ -46,8 +46,11 @@ fn one_name_has_one_content_for_ever() {
     let directory = crate::testing::directory();
     let record = open_table(directory.path());
     let name = FileName::new("a").unwrap();
-    assert_eq!(record.add(&name, recorded(1), "one").unwrap(), recorded(1));
-    let kept = record.add(&name, recorded(2), "two").unwrap();
+    assert_eq!(
+        record.add_file(&name, recorded(1), "one").unwrap(),
+        recorded(1)
+    );
+    let kept = record.add_file(&name, recorded(2), "two").unwrap();
     assert_eq!(kept, recorded(1), "what is there stays");
     assert_eq!(record.admission(&name).unwrap().unwrap(), "one");
 }
@@ -58,7 +61,7 @@ fn second_initialisation_keeps_the_rows() {
     let directory = crate::testing::directory();
     let name = FileName::new("a").unwrap();
     let first = open_table(directory.path());
-    first.add(&name, recorded(1), "one").unwrap();
+    first.add_file(&name, recorded(1), "one").unwrap();
     drop(first);
     let again = open_table(directory.path());
     assert_eq!(again.file(&name).unwrap(), Some(recorded(1)));
@@ -79,7 +82,7 @@ fn table_that_ends_before_its_label_is_refused() {
         .status();
     assert!(copy.unwrap().success());
     let now = open_table(&data);
-    now.add(&name, recorded(1), "one").unwrap();
+    now.add_file(&name, recorded(1), "one").unwrap();
     drop(now);
     std::fs::remove_dir_all(data.join("table")).unwrap();
     std::fs::rename(&older, data.join("table")).unwrap();
@@ -119,7 +122,7 @@ fn cut_log_behind_an_added_row_is_refused() {
     let record = open_table(&data);
     for name in ["a", "b"] {
         let name = FileName::new(name).unwrap();
-        record.add(&name, recorded(1), "one").unwrap();
+        record.add_file(&name, recorded(1), "one").unwrap();
     }
     let image = image(&data);
     let log = newest_log(&image);
@@ -141,7 +144,7 @@ fn torn_tail_of_the_log_is_cut() {
     let data = directory.path().join("data");
     let record = open_table(&data);
     let name = FileName::new("a").unwrap();
-    record.add(&name, recorded(1), "one").unwrap();
+    record.add_file(&name, recorded(1), "one").unwrap();
     let image = image(&data);
     let mut torn = vec![0x12, 0x34, 0x56, 0x78, 0xe8, 3, 1];
     torn.resize(1007, 0);
@@ -188,7 +191,7 @@ fn table_of_a_later_release_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let name = FileName::new("a").unwrap();
     drop(open_table(directory.path()));
-    let options = Options::new("checksums", 2, &["files", "admissions", "later"]);
+    let options = DatabaseOptions::new("checksums", 2, &["files", "admissions", "later"]);
     let path = directory.path().join("table");
     std::fs::remove_dir_all(&path).unwrap();
     let later = Database::open(&path, &options).unwrap();
@@ -220,7 +223,9 @@ pub(crate) fn fill(data: &std::path::Path) {
     for number in 0..500_u32 {
         let name = FileName::new(&format!("f{number:04}")).unwrap();
         let noise = blake3::hash(&number.to_le_bytes()).to_hex();
-        record.add(&name, recorded(1), &noise.repeat(8)).unwrap();
+        record
+            .add_file(&name, recorded(1), &noise.repeat(8))
+            .unwrap();
     }
 }
 
@@ -273,7 +278,7 @@ fn damage_in_table_of_admissions_is_found() {
 #[test]
 fn a_torn_line_stays_apart_from_the_next() {
     let directory = crate::testing::directory();
-    let path = table::removed(directory.path());
+    let path = table::removed_rows_path(directory.path());
     assert!(!is_torn(&path).unwrap());
     let line = RemovedRow {
         at: Timestamp::UNIX_EPOCH,
@@ -286,10 +291,10 @@ fn a_torn_line_stays_apart_from_the_next() {
         admission: None,
         approval: None,
     };
-    append(&path, &line).unwrap();
+    append_removed_row(&path, &line).unwrap();
     let whole = std::fs::read(&path).unwrap();
     std::fs::write(&path, &whole[..whole.len() / 2]).unwrap();
-    append(&path, &line).unwrap();
+    append_removed_row(&path, &line).unwrap();
     let text = std::fs::read_to_string(&path).unwrap();
     let last = text.lines().last().unwrap();
     assert_eq!(serde_json::from_str::<RemovedRow>(last).unwrap(), line);
@@ -303,7 +308,7 @@ fn a_torn_line_stays_apart_from_the_next() {
 #[test]
 fn a_disk_that_fails_ends_the_lines() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::create_dir(table::removed(directory.path())).unwrap();
+    std::fs::create_dir(table::removed_rows_path(directory.path())).unwrap();
     let lines = removed_lines(directory.path()).unwrap().take(3);
     let lines: Vec<_> = lines.collect();
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -320,7 +325,9 @@ fn the_limit_on_removals_holds_over_a_restart() {
     let name = |number: u8| FileName::new(&format!("f-{number}")).unwrap();
     let first = open_table(data);
     for number in 0..4 {
-        first.add(&name(number), recorded(number), "one").unwrap();
+        first
+            .add_file(&name(number), recorded(number), "one")
+            .unwrap();
     }
     drop(first);
     let remove = |number: u8, minute: i64| {

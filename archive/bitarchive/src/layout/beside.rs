@@ -59,7 +59,7 @@ impl MendPaths {
             self.outboard.clone(),
             self.groups.clone(),
             self.positions.clone(),
-            replace::unfinished(&self.positions),
+            replace::unfinished_path(&self.positions),
         ]
     }
 }

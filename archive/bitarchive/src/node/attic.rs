@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{DiskError, PublishError, Survey, Target, UncachedFile};
+use archive_durable::{DiskError, FinalPaths, PublishError, SurveyedFile, UncachedFile};
 use archive_model::{Cause, FileName, NodeId, Root, VolumeId};
 use archive_proof::TrustFile;
 use jiff::Timestamp;
@@ -22,12 +22,12 @@ use jiff::Timestamp;
 use super::disks::NodeDisks;
 use super::files::NodeFiles;
 use crate::attic::{
-    self, AtticId, AtticMoves, Item, ItemPlace, Kind, MoveEnd, Reason, Removal, inside, is_there,
-    make_place,
+    self, AtticId, AtticItemKind, AtticMoves, AtticReason, ItemPlace, LocalAtticItem, MoveEnd,
+    RemovalOrder, is_there, make_place, place_inside,
 };
 use crate::brake::Brake;
-use crate::catalog::{Catalog, Condition, Entry, Row};
-use crate::claims::verb;
+use crate::catalog::{Catalog, CatalogEntry, Condition, Row};
+use crate::claims::claim_for_verb;
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::reconcile;
@@ -43,13 +43,13 @@ fn whole_file(place: &Path, volume: &VolumeId, id: &AtticId) -> Result<FileName,
             id: id.to_string(),
         });
     }
-    let reason =
-        attic::read_reason(place).map_err(|why| NodeError::attic(volume, id.as_str(), why))?;
+    let reason = attic::read_reason(place)
+        .map_err(|why| NodeError::attic_problem(volume, id.as_str(), why))?;
     match reason.kind {
-        Kind::File => Ok(reason.name),
-        Kind::Groups | Kind::Leftover => {
+        AtticItemKind::File => Ok(reason.name),
+        AtticItemKind::Groups | AtticItemKind::Leftover => {
             let why = "only whole files can be taken back".to_owned();
-            Err(NodeError::attic(volume, id.as_str(), why))
+            Err(NodeError::attic_problem(volume, id.as_str(), why))
         }
     }
 }
@@ -96,8 +96,12 @@ impl NodeAttic {
     }
 
     /// Moves a copy into the attic of its volume, if it has the root on the medium now that the order names.
-    pub fn put_copy_aside(&self, removal: &Removal, now: Timestamp) -> Result<Item, NodeError> {
-        let Removal {
+    pub fn put_copy_aside(
+        &self,
+        removal: &RemovalOrder,
+        now: Timestamp,
+    ) -> Result<LocalAtticItem, NodeError> {
+        let RemovalOrder {
             name,
             volume,
             checksum,
@@ -107,11 +111,11 @@ impl NodeAttic {
         let _claim = self
             .files
             .locks
-            .claim_name(name, &verb("put-aside", name)?)?;
+            .claim_name(name, &claim_for_verb("put-aside", name)?)?;
         let layout = self.disks.find_layout(volume)?;
         let brake = self.choose_brake(name, volume, checksum)?;
-        brake.check(now)?;
-        let target = layout.target(name);
+        brake.check_rate(now)?;
+        let target = layout.target_paths(name);
         let found = match UncachedFile::open(&target.file) {
             Err(error) if error.is_absent() => return Err(NodeError::NotFound(name.clone())),
             other => other?.root()?,
@@ -123,13 +127,13 @@ impl NodeAttic {
                 volume: volume.clone(),
             });
         }
-        brake.count(now)?;
+        brake.count_removal(now)?;
         let _moving = self.moves.lock_moves();
         self.disks.find_layout(volume)?;
-        let reason = Reason::new(Kind::File, name, now, cause);
+        let reason = AtticReason::new(AtticItemKind::File, name, now, cause);
         let place = make_place(&layout, ".", "file", &reason)
             .map_err(|error| self.disks.blame_disk(volume, error))?;
-        let moved = directory::move_new(&target.file, &inside(&place, &target.file));
+        let moved = directory::move_new(&target.file, &place_inside(&place, &target.file));
         let end = self.settle(volume, &layout, &place, name);
         moved.map_err(|error| self.disks.blame_disk(volume, error))?;
         let MoveEnd::Aside(place) = end? else {
@@ -144,7 +148,7 @@ impl NodeAttic {
             name: item.to_owned(),
             volume: volume.clone(),
         };
-        Ok(attic::item(&layout, &listed))
+        Ok(attic::read_item(&layout, &listed))
     }
 
     /// Moves a file from the attic back under its name, if the name is free and its bytes are what its sidecar admits.
@@ -154,7 +158,7 @@ impl NodeAttic {
         id: &AtticId,
         cause: &Cause,
         now: Timestamp,
-    ) -> Result<Entry, NodeError> {
+    ) -> Result<CatalogEntry, NodeError> {
         let layout = self.disks.find_layout(volume)?;
         self.disks.refuse_unless_open()?;
         self.disks.refuse_unless_writable(volume)?;
@@ -163,9 +167,9 @@ impl NodeAttic {
         let _claim = self
             .files
             .locks
-            .claim_name(&name, &verb("take-back", &name)?)?;
+            .claim_name(&name, &claim_for_verb("take-back", &name)?)?;
         self.files.refuse_taken(&name, None)?;
-        let target = layout.target(&name);
+        let target = layout.target_paths(&name);
         if is_there(&target.file)? {
             return Err(NodeError::Taken {
                 root: self.disks.reconcile_file(volume, &layout, &name, now)?,
@@ -173,10 +177,10 @@ impl NodeAttic {
                 volume: volume.clone(),
             });
         }
-        let kept = Target {
-            file: inside(&place, &target.file),
-            sidecar: inside(&place, &target.sidecar),
-            outboard: inside(&place, &target.outboard),
+        let kept = FinalPaths {
+            file: place_inside(&place, &target.file),
+            sidecar: place_inside(&place, &target.sidecar),
+            outboard: place_inside(&place, &target.outboard),
         };
         let (size, root, stored) = reconcile::read_sidecar(&kept.sidecar, &name, &self.trust)?
             .map_err(|why| NodeError::Admission {
@@ -188,13 +192,13 @@ impl NodeAttic {
         let _moving = self.moves.lock_moves();
         self.disks.find_layout(volume)?;
         self.move_back(volume, &layout, id, &place, &name, now)?;
-        let row = Row::intact(size, root, stored, now);
-        let entry = Entry {
+        let row = Row::intact_row(size, root, stored, now);
+        let entry = CatalogEntry {
             name,
             volume: volume.clone(),
             row,
         };
-        self.catalog.put(std::slice::from_ref(&entry))?;
+        self.catalog.put_entries(std::slice::from_ref(&entry))?;
         self.disks.note_stored(&entry, now)?;
         self.disks
             .add_to_manifest(volume, &layout, &entry.name, root);
@@ -213,7 +217,7 @@ impl NodeAttic {
         name: &FileName,
         now: Timestamp,
     ) -> Result<(), NodeError> {
-        let target = layout.target(name);
+        let target = layout.target_paths(name);
         let blame = |error: DiskError| self.disks.blame_disk(volume, error);
         attic::put_leftovers_aside(layout, "take-back", name, &self.node, now).map_err(blame)?;
         let begun = layout.attic().join(format!(".{id}"));
@@ -221,7 +225,7 @@ impl NodeAttic {
         let moved = [&target.sidecar, &target.outboard, &target.file]
             .into_iter()
             .try_for_each(
-                |path| match directory::move_new(&inside(&begun, path), path) {
+                |path| match directory::move_new(&place_inside(&begun, path), path) {
                     Err(error) if error.is_absent() && *path == target.outboard => Ok(()),
                     other => other,
                 },
@@ -232,7 +236,7 @@ impl NodeAttic {
             Ok(())
         } else {
             let why = "it was moved meanwhile".to_owned();
-            Err(NodeError::attic(volume, id.as_str(), why))
+            Err(NodeError::attic_problem(volume, id.as_str(), why))
         }
     }
 
@@ -242,14 +246,15 @@ impl NodeAttic {
         &self,
         volume: &VolumeId,
         layout: &Layout,
-        kept: &Target,
+        kept: &FinalPaths,
         name: &FileName,
         size: u64,
         root: Root,
     ) -> Result<(), NodeError> {
         let blame = |error: DiskError| self.disks.blame_disk(volume, error);
-        let id = verb("take-back", name)?;
-        let survey = Survey::hash(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
+        let id = claim_for_verb("take-back", name)?;
+        let survey =
+            SurveyedFile::hash_file(&layout.incoming(), id.as_str(), &kept.file).map_err(blame)?;
         if (survey.size(), survey.root()) != (size, root) {
             let received = survey.root().to_string();
             survey.discard().map_err(blame)?;
@@ -273,7 +278,9 @@ impl NodeAttic {
             .keep_outboard(&kept.outboard)
             .map_err(|error| match error {
                 PublishError::Disk(error) => blame(error),
-                taken @ PublishError::Taken(_) => NodeError::attic(volume, "", taken.to_string()),
+                taken @ PublishError::Taken(_) => {
+                    NodeError::attic_problem(volume, "", taken.to_string())
+                }
             })
     }
 
@@ -315,8 +322,8 @@ impl NodeAttic {
         volume: &VolumeId,
         root: Root,
     ) -> Result<bool, NodeError> {
-        let online = self.disks.volumes.online();
-        for entry in self.catalog.find(name)? {
+        let online = self.disks.volumes.online_layouts();
+        for entry in self.catalog.find_entries(name)? {
             let is_same = entry.row.condition == Condition::Present && entry.row.root == Some(root);
             if !is_same || entry.volume == *volume || self.disks.is_drained(&entry.volume) {
                 continue;
@@ -326,7 +333,7 @@ impl NodeAttic {
             };
             // A disk that cannot be asked proves nothing.
             if let Ok(Some(EntryKind::File { size, .. })) =
-                directory::kind(&layout.target(name).file)
+                directory::entry_kind(&layout.target_paths(name).file)
                 && size == entry.row.size
             {
                 return Ok(true);

@@ -76,7 +76,7 @@ impl NodeDisks {
     pub fn find_layout(&self, id: &VolumeId) -> Result<Layout, NodeError> {
         let volume = self
             .volumes
-            .find(id)
+            .find_volume(id)
             .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
         match volume.problem {
             None => Ok(Layout::new(&volume.path)),
@@ -90,7 +90,7 @@ impl NodeDisks {
     /// Checks that a volume is online, and that the disk which is there now is still that volume.
     pub fn confirm_volume(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
         self.find_layout(id)?;
-        let found = self.volumes.confirm(id, layout);
+        let found = self.volumes.confirm_generation(id, layout);
         found.map_err(|problem| NodeError::Offline {
             volume: id.clone(),
             problem,
@@ -99,13 +99,13 @@ impl NodeDisks {
 
     pub(crate) fn is_online(&self, id: &VolumeId) -> bool {
         self.volumes
-            .find(id)
+            .find_volume(id)
             .is_some_and(|volume| volume.problem.is_none())
     }
 
     /// Returns whether a volume, or the whole node, is drained.
     pub(crate) fn is_drained(&self, id: &VolumeId) -> bool {
-        let volume = self.volumes.find(id);
+        let volume = self.volumes.find_volume(id);
         self.volumes.mode() == Mode::Draining
             || volume.is_some_and(|one| one.mode == Mode::Draining)
     }
@@ -125,7 +125,7 @@ impl NodeDisks {
 
     /// Refuses while a volume takes no new files.
     pub(crate) fn refuse_unless_writable(&self, volume: &VolumeId) -> Result<(), NodeError> {
-        match self.volumes.find(volume).map(|volume| volume.mode) {
+        match self.volumes.find_volume(volume).map(|volume| volume.mode) {
             Some(mode @ (Mode::ReadOnly | Mode::Draining | Mode::Retired)) => {
                 Err(NodeError::TakesNothing {
                     what: format!("volume {volume}"),
@@ -138,7 +138,7 @@ impl NodeDisks {
 
     /// Takes the volume offline if the error says that its disk fails, and returns the error.
     pub(crate) fn blame_disk(&self, volume: &VolumeId, error: DiskError) -> NodeError {
-        let worse = self.volumes.blame(volume, &error).err();
+        let worse = self.volumes.blame_volume(volume, &error).err();
         NodeError::Disk(worse.unwrap_or(error))
     }
 
@@ -150,7 +150,7 @@ impl NodeDisks {
         now: Timestamp,
     ) -> Result<ReconcileReport, NodeError> {
         absolute(path)?;
-        self.volumes.init(path, id)?;
+        self.volumes.init_volume(path, id)?;
         tracing::warn!(volume = %id, path = %path.display(), "a new volume was labelled");
         self.refresh_volumes(now)
     }
@@ -174,7 +174,7 @@ impl NodeDisks {
         volume: &VolumeId,
         now: Timestamp,
     ) -> Result<ReconcileReport, NodeError> {
-        self.volumes.clear(volume)?;
+        self.volumes.clear_volume(volume)?;
         self.refresh_volumes(now)
     }
 
@@ -195,7 +195,7 @@ impl NodeDisks {
     /// Retires a volume permanently, whether its disk is there or not. Returns the number of files that are missing by
     /// that.
     pub fn retire_volume(&self, id: &VolumeId, now: Timestamp) -> Result<u64, NodeError> {
-        self.volumes.retire(id)?;
+        self.volumes.retire_volume(id)?;
         let missing = self.note_retired(now)?;
         tracing::warn!(volume = %id, missing, "a volume was retired");
         Ok(missing)
@@ -207,7 +207,7 @@ impl NodeDisks {
         id: &VolumeId,
         now: Timestamp,
     ) -> Result<ReconcileReport, NodeError> {
-        self.volumes.reinstate(id)?;
+        self.volumes.reinstate_volume(id)?;
         tracing::warn!(volume = %id, "a retired volume is in service again");
         self.refresh_volumes(now)
     }
@@ -217,14 +217,14 @@ impl NodeDisks {
         let _alone = self.refreshing.lock();
         let mut found = ReconcileReport::default();
         let mut is_any_new = false;
-        for (id, layout) in self.volumes.refresh()? {
+        for (id, layout) in self.volumes.refresh_layouts()? {
             if let Some(one) = self.reconcile_volume(&id, &layout, now)? {
                 self.volumes.note_foreign(&id, one.foreign);
-                for warning in self.volumes.warnings(&id) {
+                for warning in self.volumes.volume_warnings(&id) {
                     tracing::warn!(volume = %id, warning);
                 }
                 found.add(one);
-                self.volumes.accept(&id);
+                self.volumes.accept_volume(&id);
                 self.note_looked();
                 is_any_new = true;
             }
@@ -247,8 +247,8 @@ impl NodeDisks {
         let settled = self.moves.settle_volume(&self.catalog, id, layout);
         let found = settled
             .and_then(|()| reconciler.finish_cut_mends())
-            .and_then(|()| reconciler.volume())
-            .and_then(|found| match self.volumes.raise(id, layout) {
+            .and_then(|()| reconciler.reconcile_volume())
+            .and_then(|found| match self.volumes.raise_generation(id, layout) {
                 Err(VolumesError::Disk(error)) => Err(NodeError::Disk(error)),
                 raised => Ok(raised.map(|()| found)?),
             });
@@ -256,7 +256,7 @@ impl NodeDisks {
             Ok(found) => Ok(Some(found)),
             Err(NodeError::Disk(error)) => {
                 tracing::warn!(volume = %id, %error, "the volume cannot be reconciled with the catalog");
-                self.volumes.blame(id, &error)?;
+                self.volumes.blame_volume(id, &error)?;
                 self.volumes.cannot_accept(id, &error);
                 Ok(None)
             }
@@ -274,7 +274,7 @@ impl NodeDisks {
         now: Timestamp,
     ) -> Result<Option<Root>, NodeError> {
         self.note_looked();
-        let looked = self.reconciler(id, layout, now).file(name);
+        let looked = self.reconciler(id, layout, now).reconcile_file(name);
         looked.map_err(|error| match error {
             NodeError::Disk(error) => self.blame_disk(id, error),
             other => other,
@@ -317,14 +317,14 @@ impl NodeDisks {
         root: Root,
     ) {
         self.change_manifest(volume, name, || {
-            manifest::add(&layout.manifest(FileDirectory::for_name(name)), name, root)
+            manifest::add_line(&layout.manifest(FileDirectory::for_name(name)), name, root)
         });
     }
 
     /// Removes a file from the manifest of its directory.
     pub(crate) fn remove_from_manifest(&self, volume: &VolumeId, layout: &Layout, name: &FileName) {
         self.change_manifest(volume, name, || {
-            manifest::remove(&layout.manifest(FileDirectory::for_name(name)), name)
+            manifest::remove_line(&layout.manifest(FileDirectory::for_name(name)), name)
         });
     }
 

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 
 use super::disks::NodeDisks;
 use crate::attic::AtticMoves;
-use crate::catalog::{Catalog, Condition, Entry, FindingCounts};
+use crate::catalog::{Catalog, CatalogEntry, Condition, FindingCounts};
 use crate::claims::FileLocks;
 use crate::error::NodeError;
 use crate::layout::Layout;
@@ -32,8 +32,8 @@ use crate::volumes::Volumes;
 
 pub(crate) use adopt::{StrangerWorker, admission_in};
 pub use mend::{Mend, MendReport};
-pub use upload::Upload;
-pub use verify::Progress;
+pub use upload::NodeUpload;
+pub use verify::VerifyProgress;
 
 /// The files of a node. Shared by all who take in, read or repair them.
 #[derive(Debug)]
@@ -75,8 +75,8 @@ impl NodeFiles {
 
     /// Returns the copies of a file on this node, the best one first. Several copies are for people to look at, unless
     /// a volume is being drained.
-    pub fn find_copies(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
-        let mut entries = self.catalog.find(name)?;
+    pub fn find_copies(&self, name: &FileName) -> Result<Vec<CatalogEntry>, NodeError> {
+        let mut entries = self.catalog.find_entries(name)?;
         sort_by_use(&self.disks.volumes, &mut entries);
         Ok(entries)
     }
@@ -85,15 +85,15 @@ impl NodeFiles {
     pub fn list_entries(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, NodeError>> + '_, NodeError> {
-        Ok(self.catalog.list(after)?.map(|entry| Ok(entry?)))
+    ) -> Result<impl Iterator<Item = Result<CatalogEntry, NodeError>> + '_, NodeError> {
+        Ok(self.catalog.list_entries(after)?.map(|entry| Ok(entry?)))
     }
 
     /// Lists the findings after the name `after`, sorted by name.
     pub fn list_findings(
         &self,
         after: Option<&FileName>,
-    ) -> Result<impl Iterator<Item = Result<Entry, NodeError>> + '_, NodeError> {
+    ) -> Result<impl Iterator<Item = Result<CatalogEntry, NodeError>> + '_, NodeError> {
         Ok(self.catalog.list_findings(after)?.map(|entry| Ok(entry?)))
     }
 
@@ -124,7 +124,7 @@ impl NodeFiles {
         &self,
         name: &FileName,
         now: Timestamp,
-    ) -> Result<Vec<Entry>, NodeError> {
+    ) -> Result<Vec<CatalogEntry>, NodeError> {
         self.disks.look_up_file(name, now)?;
         self.find_copies(name)
     }
@@ -135,8 +135,8 @@ impl NodeFiles {
     }
 
     /// Notes that damage was met in a copy: the scrub reads its neighbours next.
-    pub fn suspect_neighbours(&self, entry: &Entry, now: Timestamp) {
-        self.scrub_age.suspect(entry, now);
+    pub fn suspect_neighbours(&self, entry: &CatalogEntry, now: Timestamp) {
+        self.scrub_age.suspect_entry(entry, now);
     }
 
     /// Refuses a name that this node has. A copy on a draining volume may get a second one, which is how a drain moves
@@ -146,7 +146,7 @@ impl NodeFiles {
         name: &FileName,
         second: Option<SecondCopy>,
     ) -> Result<(), NodeError> {
-        for entry in self.catalog.find(name)? {
+        for entry in self.catalog.find_entries(name)? {
             if !leaves_free(&self.disks.volumes, &entry, second) {
                 return Err(NodeError::Taken {
                     name: entry.name,
@@ -169,8 +169,8 @@ pub(crate) enum SecondCopy {
 }
 
 /// Returns whether a copy leaves its name free for another one.
-fn leaves_free(volumes: &Volumes, entry: &Entry, second: Option<SecondCopy>) -> bool {
-    let Some(volume) = volumes.find(&entry.volume) else {
+fn leaves_free(volumes: &Volumes, entry: &CatalogEntry, second: Option<SecondCopy>) -> bool {
+    let Some(volume) = volumes.find_volume(&entry.volume) else {
         return false;
     };
     if volume.problem == Some(VolumeProblem::Retired) {
@@ -189,10 +189,10 @@ fn leaves_free(volumes: &Volumes, entry: &Entry, second: Option<SecondCopy>) -> 
 }
 
 /// Sorts the better copies first: those that are whole, and on a volume that stays.
-fn sort_by_use(volumes: &Volumes, entries: &mut [Entry]) {
+fn sort_by_use(volumes: &Volumes, entries: &mut [CatalogEntry]) {
     entries.sort_by_key(|entry| {
         let stays = volumes
-            .find(&entry.volume)
+            .find_volume(&entry.volume)
             .is_some_and(|volume| volume.problem.is_none() && volume.mode != Mode::Draining);
         let rank = match entry.row.condition {
             Condition::Present => 0,
@@ -212,7 +212,7 @@ pub struct OpenFile {
     /// The outboard of the copy, if it can be opened.
     pub outboard: Option<UncachedFile>,
     /// The entry of the copy in the catalog.
-    pub entry: Entry,
+    pub entry: CatalogEntry,
 }
 
 impl OpenFile {
@@ -228,8 +228,8 @@ impl OpenFile {
     }
 }
 
-fn open_copy(layout: &Layout, entry: Entry) -> Result<OpenFile, NodeError> {
-    let target = layout.target(&entry.name);
+fn open_copy(layout: &Layout, entry: CatalogEntry) -> Result<OpenFile, NodeError> {
+    let target = layout.target_paths(&entry.name);
     let outboard = match UncachedFile::open(&target.outboard) {
         Err(error) if error.is_absent() => None,
         other => Some(other?),

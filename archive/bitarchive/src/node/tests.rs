@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::catalog::{Condition, Entry};
+use crate::catalog::{CatalogEntry, Condition};
 use crate::layout::Layout;
 use crate::reconcile::ReconcileReport;
 use crate::testing::{NodeMachine, sign};
@@ -59,7 +59,7 @@ fn bytes(size: usize) -> Vec<u8> {
     tools_testing::noise(size, 31)
 }
 
-fn listing(node: &Node) -> Vec<Entry> {
+fn listing(node: &Node) -> Vec<CatalogEntry> {
     node.files
         .list_entries(None)
         .unwrap()
@@ -67,7 +67,7 @@ fn listing(node: &Node) -> Vec<Entry> {
         .unwrap()
 }
 
-fn without_verified(mut entries: Vec<Entry>) -> Vec<Entry> {
+fn without_verified(mut entries: Vec<CatalogEntry>) -> Vec<CatalogEntry> {
     for entry in &mut entries {
         entry.row.verified = None;
     }
@@ -150,7 +150,7 @@ fn bytes_that_are_not_admitted_get_no_name() {
             .begin_upload(&good.upload, &name("a"), 20_000)
             .unwrap();
         receiving.write_all(&bytes(20_000)).unwrap();
-        let error = receiving.commit(&refused, now()).unwrap_err();
+        let error = receiving.commit_upload(&refused, now()).unwrap_err();
         assert!(
             matches!(
                 error,
@@ -201,7 +201,7 @@ fn cut_upload_resumes_and_abandoned_one_is_reaped() {
         .begin_upload(&upload, &name("a"), 100_000)
         .unwrap();
     receiving.write_all(&content[..70_000]).unwrap();
-    assert_eq!(receiving.sync().unwrap(), 65_536);
+    assert_eq!(receiving.sync_bytes().unwrap(), 65_536);
     drop(receiving);
     drop(node);
     let (node, found) = machine.start();
@@ -223,7 +223,7 @@ fn cut_upload_resumes_and_abandoned_one_is_reaped() {
     );
     receiving.write_all(&content[65_536..]).unwrap();
     receiving
-        .commit(&sign(&admission("a", &content, "u1")), now())
+        .commit_upload(&sign(&admission("a", &content, "u1")), now())
         .unwrap();
     let other = UploadId::new("u2").unwrap();
     let mut receiving = node.files.begin_upload(&other, &name("b"), 50_000).unwrap();

@@ -1,7 +1,7 @@
 //! The remains of a crash in `incoming/`, tidied before a volume is taken into use. Received bytes stay.
 
 use archive_durable::directory::{self, EntryKind};
-use archive_durable::{DiskError, Reservation, Severity};
+use archive_durable::{DiskError, DiskSeverity, Reservation};
 use archive_model::VolumeId;
 
 use crate::layout::Layout;
@@ -10,16 +10,16 @@ use crate::layout::Layout;
 /// upload that was cut by a crash still has its reservation, which is given back.
 pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     let incoming = layout.incoming();
-    for (name, kind) in directory::look(&incoming)? {
+    for (name, kind) in directory::look_up_names(&incoming)? {
         let Ok(EntryKind::File { links, .. }) = kind else {
             continue;
         };
         if links > 1 {
-            tidied(id, directory::remove_name(&incoming.join(name)))?;
+            note_tidied(id, directory::remove_name(&incoming.join(name)))?;
         } else if let Some(upload) = name.to_str().filter(|name| !name.contains('.')) {
-            let left = Reservation::find(&incoming, upload);
+            let left = Reservation::find_reservation(&incoming, upload);
             let given = left.and_then(|left| left.map_or(Ok(()), Reservation::give_back));
-            tidied(id, given)?;
+            note_tidied(id, given)?;
         }
     }
     Ok(())
@@ -27,12 +27,12 @@ pub(super) fn tidy_incoming(id: &VolumeId, layout: &Layout) -> Result<(), DiskEr
 
 /// Logs an error of tidying: if the disk is full or something odd lies in the way, a later start tidies. The error of a
 /// failing disk is returned.
-pub(super) fn tidied<T>(
+pub(super) fn note_tidied<T>(
     id: &VolumeId,
     tidied: Result<T, DiskError>,
 ) -> Result<Option<T>, DiskError> {
     match tidied {
-        Err(error) if error.severity() != Severity::Disk => {
+        Err(error) if error.severity() != DiskSeverity::Disk => {
             tracing::warn!(volume = %id, %error, "not tidied; it is tried at the next start");
             Ok(None)
         }

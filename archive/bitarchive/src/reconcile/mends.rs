@@ -7,8 +7,8 @@ use archive_durable::{DiskError, Journal, directory};
 use archive_model::{FileName, Groups, Root};
 use jiff::Timestamp;
 
-use super::{Reconciler, read_sidecar, tidied};
-use crate::catalog::{Catalog, Condition, Entry};
+use super::{Reconciler, note_tidied, read_sidecar};
+use crate::catalog::{Catalog, CatalogEntry, Condition};
 use crate::error::NodeError;
 use crate::layout::{MendPaths, is_file, is_mend_name, journal_file};
 
@@ -16,19 +16,19 @@ impl Reconciler<'_> {
     /// Finishes or removes the leftovers of mends on the volume.
     pub(crate) fn finish_cut_mends(&self) -> Result<(), NodeError> {
         let incoming = self.layout.incoming();
-        for name in directory::names(&incoming)? {
+        for name in directory::list_names(&incoming)? {
             let Some(last) = name.to_str().filter(|name| is_mend_name(name)) else {
                 continue;
             };
             match journal_file(last) {
                 Some(name) => match self.finish_cut_mend(&name) {
                     Err(NodeError::Disk(error)) => {
-                        tidied(self.volume, Err::<(), _>(error))?;
+                        note_tidied(self.volume, Err::<(), _>(error))?;
                     }
                     other => other?,
                 },
                 None => {
-                    tidied(self.volume, directory::remove_name(&incoming.join(last)))?;
+                    note_tidied(self.volume, directory::remove_name(&incoming.join(last)))?;
                 }
             }
         }
@@ -56,12 +56,12 @@ impl Reconciler<'_> {
             tracing::info!(file = %name, %volume, "a mend in place was cut before it began");
             return directory::remove_name(&beside.journal).map_err(blame);
         };
-        let target = layout.target(name);
+        let target = layout.target_paths(name);
         if !is_file(&target.file)? {
             tracing::warn!(file = %name, %volume, "a mend in place was cut, and its file is gone");
             return journal.remove().map_err(blame);
         }
-        let change = journal.change();
+        let change = journal.journaled_groups();
         match self.admitted(name)? {
             Ok(admitted) if change.name == *name && admitted == (change.size, change.root) => {}
             Ok(_) => {
@@ -73,7 +73,7 @@ impl Reconciler<'_> {
                 return Ok(());
             }
         }
-        match journal.apply(&target.file) {
+        match journal.apply_to(&target.file) {
             Err(error) if error.is_taken() => {
                 tracing::warn!(file = %name, %volume, %error, "a mend in place cannot be finished");
                 return Ok(());
@@ -83,7 +83,7 @@ impl Reconciler<'_> {
         if !journal.is_in(&target.file).map_err(blame)? {
             tracing::warn!(file = %name, %volume, "read back, the groups of a mend in place are not what was written");
         }
-        tracing::info!(file = %name, %volume, groups = journal.change().groups.len(), "a mend in place was finished");
+        tracing::info!(file = %name, %volume, groups = journal.journaled_groups().groups.len(), "a mend in place was finished");
         self.note_replaced(name)?;
         journal.remove().map_err(blame)
     }
@@ -101,7 +101,7 @@ impl Reconciler<'_> {
         if let Some(known) = known {
             return Ok(Ok(known));
         }
-        let read = read_sidecar(&self.layout.target(name).sidecar, name, self.trust)?;
+        let read = read_sidecar(&self.layout.target_paths(name).sidecar, name, self.trust)?;
         Ok(read.map(|(size, root, _)| (size, root)))
     }
 
@@ -110,7 +110,7 @@ impl Reconciler<'_> {
         match self.catalog.row(name, self.volume)? {
             None => Ok(()),
             Some(row) => {
-                let entry = Entry {
+                let entry = CatalogEntry {
                     name: name.clone(),
                     volume: self.volume.clone(),
                     row,
@@ -122,7 +122,7 @@ impl Reconciler<'_> {
 
     /// Takes the volume offline if the error says that its disk fails, and returns the error.
     fn blame(&self, error: DiskError) -> NodeError {
-        let worse = self.volumes.blame(self.volume, &error).err();
+        let worse = self.volumes.blame_volume(self.volume, &error).err();
         NodeError::Disk(worse.unwrap_or(error))
     }
 }
@@ -130,7 +130,7 @@ impl Reconciler<'_> {
 /// Notes that groups were replaced and the file was not read since: it counts as damaged until it is verified.
 pub(crate) fn note_applied(
     catalog: &Catalog,
-    entry: &Entry,
+    entry: &CatalogEntry,
     now: Timestamp,
 ) -> Result<(), NodeError> {
     let since = match entry.row.condition {
@@ -143,5 +143,5 @@ pub(crate) fn note_applied(
         corrupt: Groups::none(),
         unreadable: Groups::none(),
     };
-    Ok(catalog.put(&[entry])?)
+    Ok(catalog.put_entries(&[entry])?)
 }

@@ -16,9 +16,9 @@ use crate::layout::{FileDirectory, Layout};
 /// Moves every stray file of a volume to its place.
 pub(super) fn move_home(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
     for dir in FileDirectory::all() {
-        for called in directory::names(&layout.files(dir))? {
-            if let Some(name) = dir.stray(&called) {
-                super::tidied(id, move_one_home(id, layout, dir, &called, &name))?;
+        for called in directory::list_names(&layout.files(dir))? {
+            if let Some(name) = dir.stray_file_name(&called) {
+                super::note_tidied(id, move_one_home(id, layout, dir, &called, &name))?;
             }
         }
     }
@@ -35,8 +35,8 @@ pub(crate) fn move_one_home(
     name: &FileName,
 ) -> Result<bool, DiskError> {
     let found = layout.files(dir).join(called);
-    let home = layout.target(name).file;
-    match directory::kind(&found)? {
+    let home = layout.target_paths(name).file;
+    match directory::entry_kind(&found)? {
         Some(EntryKind::File { .. }) => {}
         Some(EntryKind::Directory | EntryKind::Other) | None => return Ok(false),
     }

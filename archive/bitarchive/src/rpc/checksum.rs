@@ -14,7 +14,7 @@ use std::time::Duration;
 use archive_daemon::{Clock, Tasks};
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::Envelope;
-use archive_rpc::{Kind, Services, run_blocking};
+use archive_rpc::{CallErrorKind, Services, run_blocking};
 use jiff::Timestamp;
 use proto_archive::wire;
 use proto_archive::wire::node_server::NodeServer;
@@ -25,7 +25,7 @@ use tonic::{Response, Status};
 use super::upload::{FileReceiver, IncomingFile};
 use super::verify::ProgressReport;
 use super::{AnswerStream, Answers, convert, listing, send};
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::checksum::{ChecksumReplica, ChecksumTableError, PutAsideError, ReceivingFile, VOLUME};
 use crate::error::NodeError;
 
@@ -40,11 +40,11 @@ pub(crate) struct Door {
 }
 
 /// Returns the services of its server, and the rules of who may call them.
-pub(crate) fn services(door: Door) -> Services {
+pub(crate) fn checksum_services(door: Door) -> Services {
     let routes = Routes::new(NodeServer::new(door.clone())).add_service(ReplicaServer::new(door));
     Services {
         routes,
-        rules: proto_archive::rules::rules(),
+        rules: proto_archive::rules::archive_rules(),
         descriptors: vec![proto_archive::DESCRIPTORS],
     }
 }
@@ -73,11 +73,11 @@ impl Door {
     async fn find(&self, name: FileName) -> Result<Response<wire::FindResponse>, Status> {
         self.ask(move |replica| {
             // First, as a node with disks does.
-            let receiving = replica.receiving(&name);
+            let receiving = replica.receiving_upload(&name);
             let own = replica.replica();
             let node = replica.node();
             let gap = convert::being_received(own, node, receiving.as_ref());
-            let found = replica.find(&name).map_err(|error| failed(&error))?;
+            let found = replica.find_entry(&name).map_err(|error| failed(&error))?;
             Ok(wire::FindResponse {
                 entries: found
                     .into_iter()
@@ -95,7 +95,7 @@ impl Door {
         &self,
         request: &wire::FilesRequest,
     ) -> Result<Response<AnswerStream<wire::FilesResponse>>, Status> {
-        let after = proto_archive::convert::after(&request.after)?;
+        let after = proto_archive::convert::read_after(&request.after)?;
         // A row is right or absent: a checksum replica has no findings.
         let is_wanted = !request.only_findings;
         let on_disk = request.on_disk;
@@ -105,12 +105,14 @@ impl Door {
                 // The listing reads the rest of the table.
                 let mut news = ProgressReport::new(&clock);
                 let verified = replica.table().verify_admissions(&mut |rows| {
-                    news.report(rows, |looked| send(answers, listing::looking(looked)))
+                    news.report_progress(rows, |looked| {
+                        send(answers, listing::still_looking(looked))
+                    })
                 });
-                news.end(verified.map_err(|error| failed(&error)))?;
+                news.end_report(verified.map_err(|error| failed(&error)))?;
             }
             let rows = replica
-                .list(after.as_ref())
+                .list_entries(after.as_ref())
                 .map_err(|error| failed(&error))?;
             let entries = rows.take_while(|_| is_wanted).map(|row| {
                 row.map(|entry| replica.entry(entry))
@@ -126,28 +128,28 @@ fn table(name: &str, volume: &str) -> Result<(), Status> {
     if volume.is_empty() || volume == VOLUME {
         return Ok(());
     }
-    Err(Kind::NotFound.status(format!(
+    Err(CallErrorKind::NotFound.to_status(format!(
         "{name} is not on volume {volume}; this replica has none"
     )))
 }
 
 /// Makes the refusal of a call that needs bytes or disks.
 fn has_none(what: &str) -> Status {
-    Kind::NotFound.status(format!("this replica keeps checksums only, and has {what}"))
+    CallErrorKind::NotFound.to_status(format!("this replica keeps checksums only, and has {what}"))
 }
 
 fn failed(error: &ChecksumTableError) -> Status {
     tracing::error!(%error, "the table of checksums cannot be read");
-    Kind::Storage.status(error.to_string())
+    CallErrorKind::Storage.to_status(error.to_string())
 }
 
 fn stays(error: &PutAsideError) -> Status {
     let kind = match error {
-        PutAsideError::NotFound(_) => Kind::NotFound,
-        PutAsideError::Differs(_) => Kind::Mismatch,
-        PutAsideError::Node(error) => return convert::status(error),
+        PutAsideError::NotFound(_) => CallErrorKind::NotFound,
+        PutAsideError::Differs(_) => CallErrorKind::Mismatch,
+        PutAsideError::Node(error) => return convert::error_status(error),
     };
-    kind.status(error.to_string())
+    kind.to_status(error.to_string())
 }
 
 impl FileReceiver for ChecksumReplica {
@@ -160,14 +162,14 @@ impl FileReceiver for ChecksumReplica {
         size: u64,
         points: &[u64],
     ) -> Result<ReceivingFile<'_>, NodeError> {
-        Self::begin(self, upload, name, size, points)
+        Self::begin_receiving(self, upload, name, size, points)
     }
 
-    fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError> {
-        Ok(self.find(name)?)
+    fn earlier(&self, name: &FileName) -> Result<Option<CatalogEntry>, NodeError> {
+        Ok(self.find_entry(name)?)
     }
 
-    fn entry(&self, entry: Entry) -> wire::FileEntry {
+    fn entry(&self, entry: CatalogEntry) -> wire::FileEntry {
         convert::entry_of(self.node(), entry)
     }
 }
@@ -198,7 +200,7 @@ impl IncomingFile for ReceivingFile<'_> {
         Ok(())
     }
 
-    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
-        Self::commit(self, admission, now)
+    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<CatalogEntry, NodeError> {
+        Self::commit_file(self, admission, now)
     }
 }

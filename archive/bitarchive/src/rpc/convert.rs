@@ -5,24 +5,24 @@ use archive_model::{
     CopyCondition, CopyPlace, FileCopy, FileName, Gap, Groups, Mode, NodeId, NodeState, ReplicaId,
     UploadId, VolumeName, VolumeState,
 };
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
-use crate::catalog::{Condition, Entry};
+use crate::catalog::{CatalogEntry, Condition};
 use crate::error::NodeError;
 use crate::node::Node;
 use crate::volumes::{Volume, VolumesError};
 
 /// Writes an entry.
-pub(crate) fn entry(node: &Node, entry: Entry) -> wire::FileEntry {
+pub(crate) fn wire_entry(node: &Node, entry: CatalogEntry) -> wire::FileEntry {
     entry_of(&node.id, entry)
 }
 
 /// Writes an entry of `node`.
-pub(crate) fn entry_of(node: &NodeId, entry: Entry) -> wire::FileEntry {
-    let Entry { name, volume, row } = entry;
+pub(crate) fn entry_of(node: &NodeId, entry: CatalogEntry) -> wire::FileEntry {
+    let CatalogEntry { name, volume, row } = entry;
     fields::file_entry(FileCopy {
         name,
         size: row.size,
@@ -82,7 +82,7 @@ fn coarse(groups: &Groups, most: usize) -> Groups {
         if is_closed {
             start = Some(first);
         } else {
-            merged.insert(first..range.end);
+            merged.insert_range(first..range.end);
         }
     }
     merged
@@ -97,7 +97,7 @@ pub(crate) fn find_response(
 ) -> Result<wire::FindResponse, NodeError> {
     // First: an upload that ends from now on is among the entries, or is still under way when somebody asks again.
     let receiving = node.files.find_upload(name);
-    let mut gaps = gaps(node);
+    let mut gaps = wire_gaps(node);
     gaps.extend(being_received(&node.replica, &node.id, receiving.as_ref()));
     let entries = match on_disk {
         Some(now) => node.files.find_copies_on_disk(name, now)?,
@@ -105,7 +105,7 @@ pub(crate) fn find_response(
     }
     .into_iter();
     Ok(wire::FindResponse {
-        entries: entries.map(|found| entry(node, found)).collect(),
+        entries: entries.map(|found| wire_entry(node, found)).collect(),
         gaps,
         receiving: receiving.map(String::from).unwrap_or_default(),
     })
@@ -124,10 +124,10 @@ pub(crate) fn being_received(
 }
 
 /// Returns the volumes that nobody can look at now. A retired one is not among them: its files are missing.
-pub fn gaps(node: &Node) -> Vec<wire::Gap> {
+pub fn wire_gaps(node: &Node) -> Vec<wire::Gap> {
     node.disks
         .volumes
-        .all()
+        .list_volumes()
         .into_iter()
         .filter_map(|volume| match volume.problem {
             None | Some(VolumeProblem::Retired) => None,
@@ -152,8 +152,8 @@ pub(crate) fn volume_gap(
 }
 
 /// Returns the state of the node. Blocks, because the disks are asked for their room.
-pub(crate) fn report(node: &Node) -> NodeState {
-    let volumes = node.disks.volumes.all();
+pub(crate) fn node_report(node: &Node) -> NodeState {
+    let volumes = node.disks.volumes.list_volumes();
     let mode = node.disks.volumes.mode();
     let open = volumes.iter().filter(|_| mode == Mode::ReadWrite);
     let mut rooms: Vec<u64> = open.map(|volume| usable(node, volume)).collect();
@@ -171,10 +171,10 @@ pub(crate) fn report(node: &Node) -> NodeState {
         alive: true,
         findings: counts.total(),
         findings_stamp: counts.stamp,
-        oldest_verification: node.files.scrub_age.oldest(),
+        oldest_verification: node.files.scrub_age.oldest_verification(),
         mode: Some(mode),
         verify_by: node.files.scrub_age.verify_by(),
-        ..NodeState::unheard(node.id.clone())
+        ..NodeState::unheard_node(node.id.clone())
     }
 }
 
@@ -186,9 +186,12 @@ fn usable(node: &Node, volume: &Volume) -> u64 {
 }
 
 fn volume_state(node: &Node, volume: Volume) -> VolumeState {
-    let warnings = volume.id.as_ref().map(|id| node.disks.volumes.warnings(id));
+    let warnings = volume
+        .id
+        .as_ref()
+        .map(|id| node.disks.volumes.volume_warnings(id));
     let space = match volume.problem {
-        None => node.disks.volumes.space(&volume.path),
+        None => node.disks.volumes.measure_space(&volume.path),
         Some(_) => Ok(Space { total: 0, free: 0 }),
     };
     let (space, unknown) = match space {
@@ -212,48 +215,50 @@ fn volume_state(node: &Node, volume: Volume) -> VolumeState {
 }
 
 /// Writes an error as a status: its text for people, its kind for programs.
-pub fn status(error: &NodeError) -> Status {
-    use archive_durable::Severity;
+pub fn error_status(error: &NodeError) -> Status {
+    use archive_durable::DiskSeverity;
     let kind = match error {
-        NodeError::NotFound(_) | NodeError::NoItem { .. } => Kind::NotFound,
-        NodeError::Taken { .. } | NodeError::Admitted { .. } => Kind::Exists,
-        NodeError::Busy { .. } | NodeError::AtWork { .. } => Kind::Busy,
-        NodeError::Several(_) | NodeError::NotMended { .. } => Kind::Invalid,
+        NodeError::NotFound(_) | NodeError::NoItem { .. } => CallErrorKind::NotFound,
+        NodeError::Taken { .. } | NodeError::Admitted { .. } => CallErrorKind::Exists,
+        NodeError::Busy { .. } | NodeError::AtWork { .. } => CallErrorKind::Busy,
+        NodeError::Several(_) | NodeError::NotMended { .. } => CallErrorKind::Invalid,
         NodeError::Mismatch { .. }
         | NodeError::Admission { .. }
         | NodeError::Segment { .. }
         | NodeError::OtherCopy { .. }
-        | NodeError::Attic { .. } => Kind::Mismatch,
-        NodeError::TooYoung { .. } | NodeError::TooManyRemovals { .. } => Kind::Refused,
-        NodeError::NoSpace(_) => Kind::NoSpace,
+        | NodeError::Attic { .. } => CallErrorKind::Mismatch,
+        NodeError::TooYoung { .. } | NodeError::TooManyRemovals { .. } => CallErrorKind::Refused,
+        NodeError::NoSpace(_) => CallErrorKind::NoSpace,
         NodeError::Offline { .. } | NodeError::Stopped(_) | NodeError::TakesNothing { .. } => {
-            Kind::Unavailable
+            CallErrorKind::Unavailable
         }
-        NodeError::Disk(error) if error.severity() == Severity::NoSpace => Kind::NoSpace,
+        NodeError::Disk(error) if error.severity() == DiskSeverity::NoSpace => {
+            CallErrorKind::NoSpace
+        }
         NodeError::ReadBack { .. }
         | NodeError::Sidecar { .. }
         | NodeError::Disk(_)
         | NodeError::ChecksumTable(_)
-        | NodeError::Removals { .. } => Kind::Storage,
-        NodeError::Catalog(_) | NodeError::Bug(_) => Kind::Internal,
+        | NodeError::Removals { .. } => CallErrorKind::Storage,
+        NodeError::Catalog(_) | NodeError::Bug(_) => CallErrorKind::Internal,
         NodeError::Volumes(error) => volumes_kind(error),
     };
-    kind.status(error.to_string())
+    kind.to_status(error.to_string())
 }
 
-fn volumes_kind(error: &VolumesError) -> Kind {
+fn volumes_kind(error: &VolumesError) -> CallErrorKind {
     match error {
-        VolumesError::Path { .. } => Kind::Invalid,
-        VolumesError::Unknown(_) => Kind::NotFound,
+        VolumesError::Path { .. } => CallErrorKind::Invalid,
+        VolumesError::Unknown(_) => CallErrorKind::NotFound,
         VolumesError::Known(_)
         | VolumesError::Labelled { .. }
         | VolumesError::NotEmpty(_)
         | VolumesError::Nested { .. }
-        | VolumesError::InUse { .. } => Kind::Exists,
+        | VolumesError::InUse { .. } => CallErrorKind::Exists,
         VolumesError::OtherVolume { .. }
         | VolumesError::Unusable { .. }
-        | VolumesError::Retired(_) => Kind::Mismatch,
-        VolumesError::Memory { .. } | VolumesError::Disk(_) => Kind::Storage,
+        | VolumesError::Retired(_) => CallErrorKind::Mismatch,
+        VolumesError::Memory { .. } | VolumesError::Disk(_) => CallErrorKind::Storage,
     }
 }
 

@@ -25,13 +25,13 @@ pub(super) fn send_all(
         count,
         gaps: gaps(),
     };
-    let entries = page.take();
+    let entries = page.take_page();
     let end = Some(end);
     send(answers, files(entries, end))
 }
 
 /// Makes the message before the listing, with the number of names that were looked at.
-pub(super) fn looking(looked: u64) -> wire::FilesResponse {
+pub(super) fn still_looking(looked: u64) -> wire::FilesResponse {
     wire::FilesResponse {
         looked: looked.max(1),
         ..wire::FilesResponse::default()
@@ -68,7 +68,7 @@ pub(super) fn send_admissions(
         count,
         gaps: gaps(),
     };
-    let admissions = page.take();
+    let admissions = page.take_page();
     let end = Some(end);
     send(answers, wire::AdmissionsResponse { admissions, end })
 }

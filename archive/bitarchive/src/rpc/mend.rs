@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_rpc::{IdleTimeout, InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, IdleTimeout, InvalidMessage};
 use proto_archive::wire::mend_request::Step;
 use proto_archive::{convert as fields, wire};
 use tokio::runtime::Handle;
@@ -34,11 +34,12 @@ impl MendSteps {
     fn next(&mut self) -> Result<Step, Status> {
         let message = self.runtime.block_on(self.stream.next());
         let message = message.unwrap_or_else(|| {
-            Err(Kind::Unavailable.status("the mend ended before `close`; the copy is as it was"))
+            Err(CallErrorKind::Unavailable
+                .to_status("the mend ended before `close`; the copy is as it was"))
         })?;
         Ok(message
             .step
-            .ok_or_else(|| InvalidMessage::missing("step"))?)
+            .ok_or_else(|| InvalidMessage::missing_field("step"))?)
     }
 
     /// Mends a copy as the steps say, and reports the progress to the caller.
@@ -56,7 +57,7 @@ impl MendSteps {
         let mut mend = node
             .files
             .begin_mend(order, clock.now())
-            .map_err(|error| convert::status(&error))?;
+            .map_err(|error| convert::error_status(&error))?;
         let mut news = ProgressReport::new(clock);
         let send_progress = |bytes| {
             let response = wire::MendResponse {
@@ -68,14 +69,14 @@ impl MendSteps {
         loop {
             match self.next()? {
                 Step::Segment(segment) => {
-                    let taken = mend.segment(
+                    let taken = mend.write_segment(
                         segment.offset,
                         segment.length,
                         &segment.encoded,
                         // Reads of the old copy are not reported.
-                        &mut |_| news.report(0, send_progress),
+                        &mut |_| news.report_progress(0, send_progress),
                     );
-                    news.end(taken.map_err(|error| convert::status(&error)))?;
+                    news.end_report(taken.map_err(|error| convert::error_status(&error)))?;
                 }
                 Step::Close(_) => break,
                 Step::Open(_) => {
@@ -83,16 +84,18 @@ impl MendSteps {
                 }
             }
         }
-        let mended = mend.close(clock.now(), &mut |bytes| news.report(bytes, send_progress));
+        let mended = mend.close_mend(clock.now(), &mut |bytes| {
+            news.report_progress(bytes, send_progress)
+        });
         let MendReport {
             entry,
             attic,
             groups,
-        } = news.end(mended.map_err(|error| convert::status(&error)))?;
+        } = news.end_report(mended.map_err(|error| convert::error_status(&error)))?;
         instruments.mended_groups.inc_by(groups);
         let response = wire::MendResponse {
             bytes: news.bytes,
-            entry: Some(convert::entry(node, entry)),
+            entry: Some(convert::wire_entry(node, entry)),
             attic: attic.unwrap_or_default(),
         };
         send(answers, response)

@@ -9,7 +9,8 @@ use std::time::Duration;
 use archive_daemon::{Clock, OwnThread};
 use archive_model::ReplicaId;
 use archive_rpc::{
-    ConnectError, Credentials, ExpectedIdentity, Grant, Kind, Limits, Role, connect_lazy,
+    CallErrorKind, ConnectError, Credentials, ExpectedIdentity, Grant, Role, RpcLimits,
+    connect_lazy,
 };
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::{convert as fields, wire};
@@ -17,7 +18,7 @@ use tokio::sync::Mutex;
 use tonic::Status;
 use tonic::transport::Channel;
 
-use super::convert::report;
+use super::convert::node_report;
 use crate::node::Node;
 
 /// The time that a report and its call may take: more is a disk that hangs, or a monitor that does not answer.
@@ -28,14 +29,14 @@ pub(crate) fn monitor_channel(
     replica: &ReplicaId,
     address: &str,
     credentials: &Credentials,
-    limits: &Limits,
+    limits: &RpcLimits,
 ) -> Result<Channel, ConnectError> {
     let grant = Grant::new(Role::Monitor, replica.as_str())
         .map_err(|error| ConnectError::Address(error.to_string()))?;
     connect_lazy(
         address,
         credentials,
-        &ExpectedIdentity::named(&grant),
+        &ExpectedIdentity::named_grant(&grant),
         limits,
     )
 }
@@ -63,19 +64,20 @@ impl Notifier {
     }
 
     /// Tells the monitor that the node lives, with its address and its room. Returns the pause until the next report.
-    pub(crate) async fn notify(&self) -> Result<Duration, Status> {
+    pub(crate) async fn notify_monitor(&self) -> Result<Duration, Status> {
         let mut monitor = self.monitor.lock().await;
         let answered = self
             .clock
-            .timeout(LIMIT, self.report_to(&mut monitor))
+            .run_with_timeout(LIMIT, self.report_to(&mut monitor))
             .await;
-        answered.map_err(|late| Kind::TimedOut.status(late.to_string()))?
+        answered.map_err(|late| CallErrorKind::TimedOut.to_status(late.to_string()))?
     }
 
     async fn report_to(&self, monitor: &mut ReplicaClient<Channel>) -> Result<Duration, Status> {
         let node = Arc::clone(&self.node);
-        let report = self.thread.run(move || report(&node)).await;
-        let mut state = report.map_err(|error| Kind::Unavailable.status(error.to_string()))?;
+        let report = self.thread.run_on_thread(move || node_report(&node)).await;
+        let mut state =
+            report.map_err(|error| CallErrorKind::Unavailable.to_status(error.to_string()))?;
         state.endpoint.clone_from(&self.endpoint);
         let request = wire::HeartbeatRequest {
             status: Some(fields::node_status(state)),
@@ -88,7 +90,11 @@ impl Notifier {
 
     /// Tells the monitor of a change at once. A monitor that is away, or slow, hears of it with a later heartbeat.
     pub(crate) async fn tell_now(&self) {
-        match self.clock.timeout(LIMIT, self.notify()).await {
+        match self
+            .clock
+            .run_with_timeout(LIMIT, self.notify_monitor())
+            .await
+        {
             Ok(Ok(_pause)) => {}
             Ok(Err(why)) => tracing::info!(%why, "the monitor does not know of a change yet"),
             Err(why) => tracing::info!(%why, "the monitor does not know of a change yet"),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use archive_daemon::Counter;
 use archive_model::groups::GROUP_SIZE;
 use archive_model::{FileContent, FileName, Root};
-use archive_proof::{EncodeError, encode};
-use archive_rpc::answers::{Outlet, Progress};
-use archive_rpc::{InvalidMessage, Kind};
+use archive_proof::{EncodeError, encode_ranges};
+use archive_rpc::answers::{Outlet, WorkProgress};
+use archive_rpc::{CallErrorKind, InvalidMessage};
 use proto_archive::wire;
 use tonic::Status;
 
@@ -55,7 +55,7 @@ impl SegmentReader {
     pub(super) fn send_on(
         &mut self,
         outlet: &mut Outlet<Result<wire::Segment, Status>>,
-    ) -> Result<Progress, Status> {
+    ) -> Result<WorkProgress, Status> {
         let mut open = match self.open.take() {
             Some(open) => open,
             None => self.open()?,
@@ -63,13 +63,13 @@ impl SegmentReader {
         loop {
             let segment = self.segment(&mut open)?;
             let is_last = open.offset >= open.end;
-            let is_taken = outlet.send(Ok(segment));
+            let is_taken = outlet.send_message(Ok(segment));
             if is_last {
-                return Ok(Progress::Done);
+                return Ok(WorkProgress::Done);
             }
             if !is_taken {
                 self.open = Some(open);
-                return Ok(Progress::Paused);
+                return Ok(WorkProgress::Paused);
             }
         }
     }
@@ -88,12 +88,11 @@ impl SegmentReader {
             .node
             .files
             .open_file(name)
-            .map_err(|error| convert::status(&error))?;
+            .map_err(|error| convert::error_status(&error))?;
         let row = &reading.entry.row;
         if row.root != Some(root) {
-            return Err(
-                Kind::NotFound.status(format!("{name} with root {root} is not on this node"))
-            );
+            return Err(CallErrorKind::NotFound
+                .to_status(format!("{name} with root {root} is not on this node")));
         }
         let end = if end == 0 { row.size } else { end };
         if start > end || end > row.size {
@@ -101,7 +100,7 @@ impl SegmentReader {
                 "{start}–{end} is not a range of a file of {} bytes",
                 row.size
             );
-            return Err(InvalidMessage::invalid("end", reason).into());
+            return Err(InvalidMessage::invalid_field("end", reason).into());
         }
         let end = end.next_multiple_of(GROUP_SIZE).min(row.size);
         Ok(OpenRange {
@@ -125,7 +124,7 @@ impl SegmentReader {
             root: self.wanted.root,
             size: reading.entry.row.size,
         };
-        encode(reading.copy(), content, &ranges, &mut encoded)
+        encode_ranges(reading.copy(), content, &ranges, &mut encoded)
             .map_err(|error| damaged(&self.wanted.name, &error))?;
         self.sent.inc_by(encoded.len() as u64);
         let segment = wire::Segment {
@@ -140,5 +139,5 @@ impl SegmentReader {
 
 fn damaged(name: &FileName, error: &EncodeError) -> Status {
     tracing::warn!(file = %name, %error, "a read met damage");
-    Kind::Damaged.status(format!("{name}: {error}"))
+    CallErrorKind::Damaged.to_status(format!("{name}: {error}"))
 }

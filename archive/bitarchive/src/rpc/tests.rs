@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use archive_daemon::Metrics;
 use archive_model::{FileName, Root, VolumeId};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::wire::attic_item::Kind as AtticKind;
 use proto_archive::wire::set_volume_request::Order;
 use tokio_stream::StreamExt;
 
 use super::*;
 use crate::metrics::Instruments;
-use crate::scrub::Control;
+use crate::scrub::ScrubControl;
 use crate::settings::ScrubSettings;
 use crate::testing::NodeMachine;
 
@@ -48,11 +48,11 @@ impl JobRunner for NoJobs {
 
 impl TestDoor {
     fn new() -> Self {
-        let clock = Clock::system();
+        let clock = Clock::system_clock();
         let mut machine = NodeMachine::with_disks(&["one", "two"]);
         machine.now = clock.now();
         let options = &machine.options;
-        let scrub = Control::open(&options.data, ScrubSettings::default(), clock.now());
+        let scrub = ScrubControl::open(&options.data, ScrubSettings::default(), clock.now());
         let instruments = Instruments::new(&Metrics::new(), &options.node).unwrap();
         let (node, _) = machine.start();
         let node = Arc::new(node);
@@ -173,7 +173,11 @@ fn root(bytes: &[u8]) -> Root {
 }
 
 fn field(status: &Status) -> String {
-    assert_eq!(Kind::from_status(status), Kind::Invalid, "{status:?}");
+    assert_eq!(
+        CallErrorKind::from_status(status),
+        CallErrorKind::Invalid,
+        "{status:?}"
+    );
     status.message().split('`').nth(1).unwrap().to_owned()
 }
 
@@ -230,16 +234,22 @@ async fn node_reports_the_state_of_its_volumes() {
     );
 
     let refused = test.order(Order::Drain, "v1", "").await.unwrap_err();
-    assert_eq!(Kind::from_status(&refused), Kind::Mismatch);
+    assert_eq!(
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::Mismatch
+    );
     let refused = test.order(Order::Drain, "v9", "").await.unwrap_err();
-    assert_eq!(Kind::from_status(&refused), Kind::NotFound);
+    assert_eq!(
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::NotFound
+    );
 }
 
 /// Fails if a node says how much room its best volume has, and leaves out the others that take files.
 #[tokio::test]
 async fn report_names_room_of_other_volumes() {
     let test = TestDoor::with_two().await;
-    let status = convert::report(&test.door.node);
+    let status = convert::node_report(&test.door.node);
     assert!(status.usable > 0);
     assert_eq!(status.usable_elsewhere.len(), 1);
     assert!(status.usable_elsewhere[0] > 0);
@@ -300,7 +310,10 @@ async fn refused_removal_does_not_reveal_the_checksum() {
         .put_aside(Request::new(TestDoor::removal(&volume, "a", b"two")))
         .await
         .unwrap_err();
-    assert_eq!(Kind::from_status(&refused), Kind::Mismatch);
+    assert_eq!(
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::Mismatch
+    );
     assert!(!refused.message().contains(&root(b"one").to_string()));
     let (items, _) = test.attic("").await;
     assert!(items.is_empty());
@@ -337,7 +350,7 @@ async fn young_item_is_restored_and_not_purged() {
         checksum: Vec::new().into(),
     };
     let refused = test.door.purge(Request::new(of.clone())).await.unwrap_err();
-    assert_eq!(Kind::from_status(&refused), Kind::Refused);
+    assert_eq!(CallErrorKind::from_status(&refused), CallErrorKind::Refused);
     let entry = test
         .door
         .restore_item(Request::new(of))
@@ -361,7 +374,7 @@ async fn admissions_come_sorted_with_blanks_for_damage() {
                 .volume
                 .clone();
             let layout = test.door.node.disks.find_layout(&volume).unwrap();
-            let sidecar = layout.target(&found).sidecar;
+            let sidecar = layout.target_paths(&found).sidecar;
             std::fs::remove_file(&sidecar).unwrap();
             if number != 7 {
                 std::fs::write(&sidecar, "{}").unwrap();

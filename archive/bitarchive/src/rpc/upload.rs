@@ -5,7 +5,7 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::Envelope;
-use archive_rpc::{IdleTimeout, InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, IdleTimeout, InvalidMessage};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proto_archive::wire::upload_request::Step;
@@ -15,7 +15,7 @@ use tokio_stream::StreamExt;
 use tonic::{Status, Streaming};
 
 use super::{Answers, convert, send};
-use crate::catalog::{Condition, Entry};
+use crate::catalog::{CatalogEntry, Condition};
 use crate::error::NodeError;
 use crate::node::Node;
 
@@ -40,11 +40,12 @@ impl UploadSteps {
     /// Waits for the next message. A stream that ends before `close` was cut.
     fn next(&mut self) -> Result<Step, Status> {
         let message = self.runtime.block_on(self.stream.next());
-        let message = message
-            .unwrap_or_else(|| Err(Kind::Unavailable.status("the upload ended before `close`")))?;
+        let message = message.unwrap_or_else(|| {
+            Err(CallErrorKind::Unavailable.to_status("the upload ended before `close`"))
+        })?;
         Ok(message
             .step
-            .ok_or_else(|| InvalidMessage::missing("step"))?)
+            .ok_or_else(|| InvalidMessage::missing_field("step"))?)
     }
 }
 
@@ -69,15 +70,15 @@ pub(crate) trait FileReceiver {
     ) -> Result<Self::IncomingFile<'_>, NodeError>;
 
     /// Returns the file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
-    fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError>;
+    fn earlier(&self, name: &FileName) -> Result<Option<CatalogEntry>, NodeError>;
 
     /// Writes an entry.
-    fn entry(&self, entry: Entry) -> wire::FileEntry;
+    fn entry(&self, entry: CatalogEntry) -> wire::FileEntry;
 }
 
 /// A file that is being received. The [`FileReceiver`] decides what dropping it leaves.
 ///
-/// Each receiver has its implementer: [`Upload`](crate::Upload) has the bytes on disk, and resumes there also after a
+/// Each receiver has its implementer: [`NodeUpload`](crate::Upload) has the bytes on disk, and resumes there also after a
 /// restart; the file of a checksum replica is only the state of a hash in memory.
 pub(crate) trait IncomingFile: Sized {
     /// Returns the name under which the file will be stored.
@@ -93,17 +94,17 @@ pub(crate) trait IncomingFile: Sized {
     /// Forgets all bytes.
     fn discard(self) -> Result<(), NodeError>;
     /// Compares the bytes with the admission and stores them, durably.
-    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError>;
+    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<CatalogEntry, NodeError>;
 }
 
 /// Receives one file into any receiver.
-pub(crate) fn receive<I: FileReceiver>(
+pub(crate) fn receive_upload<I: FileReceiver>(
     intake: &I,
     steps: &mut UploadSteps,
     answers: &Answers<wire::UploadResponse>,
     clock: &Clock,
 ) -> Result<(), Status> {
-    let failed = |error: NodeError| convert::status(&error);
+    let failed = |error: NodeError| convert::error_status(&error);
     let Step::Open(open) = steps.next()? else {
         return Err(InvalidMessage::unexpected_step("open").into());
     };
@@ -114,7 +115,7 @@ pub(crate) fn receive<I: FileReceiver>(
             "are {}; at most {MOST_POINTS} are allowed",
             open.points.len()
         );
-        return Err(InvalidMessage::invalid("points", reason).into());
+        return Err(InvalidMessage::invalid_field("points", reason).into());
     }
     let mut upload = match intake.begin(&id, &name, open.size, &open.points) {
         Err(NodeError::Taken { .. })
@@ -146,7 +147,7 @@ pub(crate) fn receive<I: FileReceiver>(
             start.offset,
             upload.received()
         );
-        return Err(InvalidMessage::invalid("offset", reason).into());
+        return Err(InvalidMessage::invalid_field("offset", reason).into());
     }
     let admission = loop {
         match steps.next()? {
@@ -159,7 +160,7 @@ pub(crate) fn receive<I: FileReceiver>(
         }
     };
     let admission = Envelope::parse(admission.as_bytes())
-        .map_err(|error| InvalidMessage::invalid("admission", error.to_string()))?;
+        .map_err(|error| InvalidMessage::invalid_field("admission", error.to_string()))?;
     let entry = upload.commit(&admission, clock.now()).map_err(failed)?;
     send(answers, stored(intake, entry))
 }
@@ -183,7 +184,7 @@ fn write_next(
     upload.write_all(bytes)
 }
 
-fn stored(intake: &impl FileReceiver, entry: Entry) -> wire::UploadResponse {
+fn stored(intake: &impl FileReceiver, entry: CatalogEntry) -> wire::UploadResponse {
     wire::UploadResponse {
         step: Some(wire::upload_response::Step::Stored(intake.entry(entry))),
     }
@@ -191,7 +192,7 @@ fn stored(intake: &impl FileReceiver, entry: Entry) -> wire::UploadResponse {
 
 /// Received bytes stay when the sender goes away, for the same upload to resume.
 impl FileReceiver for Node {
-    type IncomingFile<'a> = crate::Upload<'a>;
+    type IncomingFile<'a> = crate::NodeUpload<'a>;
 
     fn begin(
         &self,
@@ -199,7 +200,7 @@ impl FileReceiver for Node {
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<crate::Upload<'_>, NodeError> {
+    ) -> Result<crate::NodeUpload<'_>, NodeError> {
         if points.is_empty() {
             self.files.begin_upload_anew(upload, name, size)
         } else {
@@ -207,8 +208,8 @@ impl FileReceiver for Node {
         }
     }
 
-    fn earlier(&self, name: &FileName) -> Result<Option<Entry>, NodeError> {
-        let is_whole = |entry: &Entry| {
+    fn earlier(&self, name: &FileName) -> Result<Option<CatalogEntry>, NodeError> {
+        let is_whole = |entry: &CatalogEntry| {
             entry.row.condition == Condition::Present
                 && entry.row.root.is_some()
                 && self.disks.is_online(&entry.volume)
@@ -216,12 +217,12 @@ impl FileReceiver for Node {
         Ok(self.files.find_copies(name)?.into_iter().find(is_whole))
     }
 
-    fn entry(&self, entry: Entry) -> wire::FileEntry {
-        convert::entry(self, entry)
+    fn entry(&self, entry: CatalogEntry) -> wire::FileEntry {
+        convert::wire_entry(self, entry)
     }
 }
 
-impl IncomingFile for crate::Upload<'_> {
+impl IncomingFile for crate::NodeUpload<'_> {
     fn name(&self) -> &FileName {
         self.name()
     }
@@ -235,7 +236,7 @@ impl IncomingFile for crate::Upload<'_> {
     }
 
     fn keep(self, length: u64) -> Result<Self, NodeError> {
-        Self::keep(self, length)
+        Self::keep_prefix(self, length)
     }
 
     fn write_all(&mut self, bytes: &[u8]) -> Result<(), NodeError> {
@@ -243,10 +244,10 @@ impl IncomingFile for crate::Upload<'_> {
     }
 
     fn discard(self) -> Result<(), NodeError> {
-        Self::discard(self)
+        Self::discard_upload(self)
     }
 
-    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
-        Self::commit(self, admission, now)
+    fn commit(self, admission: &Envelope, now: Timestamp) -> Result<CatalogEntry, NodeError> {
+        Self::commit_upload(self, admission, now)
     }
 }

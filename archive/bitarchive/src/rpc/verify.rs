@@ -14,7 +14,7 @@ use crate::node::Node;
 /// The time between two reports of progress.
 const EVERY: Duration = Duration::from_secs(1);
 
-pub(crate) fn verify(
+pub(crate) fn verify_files(
     node: &Node,
     name: &FileName,
     volume: Option<&VolumeId>,
@@ -29,20 +29,20 @@ pub(crate) fn verify(
     let judged = node
         .files
         .verify_copy(name, volume, clock.now(), &mut |bytes| {
-            news.report(bytes, |bytes| send(answers, far(bytes)))
+            news.report_progress(bytes, |bytes| send(answers, far(bytes)))
         })
         .and_then(|entry| {
             let found = node.files.read_root_now(&entry, &mut |_again| {
-                news.report(0, |bytes| send(answers, far(bytes)))
+                news.report_progress(0, |bytes| send(answers, far(bytes)))
             })?;
             Ok((entry, found))
         });
-    let (entry, found) = news.end(judged.map_err(|error| convert::status(&error)))?;
+    let (entry, found) = news.end_report(judged.map_err(|error| convert::error_status(&error)))?;
     send(
         answers,
         wire::VerifyResponse {
             bytes: news.bytes,
-            entry: Some(convert::entry(node, entry)),
+            entry: Some(convert::wire_entry(node, entry)),
             found: found.as_ref().map(fields::root_bytes).unwrap_or_default(),
         },
     )
@@ -66,7 +66,7 @@ impl<'a> ProgressReport<'a> {
         }
     }
 
-    pub(super) fn report(
+    pub(super) fn report_progress(
         &mut self,
         bytes: u64,
         send: impl FnOnce(u64) -> Result<(), Status>,
@@ -87,7 +87,7 @@ impl<'a> ProgressReport<'a> {
     }
 
     /// Returns the end of the work. If the caller has gone away, that is the reason of any error.
-    pub(super) fn end<T>(&mut self, ended: Result<T, Status>) -> Result<T, Status> {
+    pub(super) fn end_report<T>(&mut self, ended: Result<T, Status>) -> Result<T, Status> {
         match self.gone.take() {
             Some(gone) => Err(gone),
             None => ended,
@@ -111,19 +111,19 @@ mod tests {
         let mut sent = Vec::new();
         for _ in 0..25 {
             hand.advance(EVERY / 10);
-            let flow = news.report(10, |bytes| {
+            let flow = news.report_progress(10, |bytes| {
                 sent.push(bytes);
                 Ok(())
             });
             assert!(flow.is_continue());
         }
         assert_eq!(sent, [100, 200]);
-        assert_eq!(news.end(Ok(7)).unwrap(), 7);
+        assert_eq!(news.end_report(Ok(7)).unwrap(), 7);
         hand.advance(EVERY);
-        let flow = news.report(10, |_| Err(Status::cancelled("the caller has gone away")));
+        let flow = news.report_progress(10, |_| Err(Status::cancelled("the caller has gone away")));
         assert!(flow.is_break());
         let why = news
-            .end::<()>(Err(Status::unavailable("stopped")))
+            .end_report::<()>(Err(Status::unavailable("stopped")))
             .unwrap_err();
         assert_eq!(why.code(), tonic::Code::Cancelled, "why it was stopped");
     }

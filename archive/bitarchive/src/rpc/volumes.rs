@@ -11,14 +11,14 @@ use crate::error::NodeError;
 use crate::node::Node;
 
 /// Reads the mode of a node.
-pub(crate) fn mode(request: wire::SetModeRequest) -> Result<Mode, InvalidMessage> {
-    match fields::mode("mode", request.mode)? {
+pub(crate) fn mode_order(request: wire::SetModeRequest) -> Result<Mode, InvalidMessage> {
+    match fields::read_mode("mode", request.mode)? {
         Some(mode @ (Mode::ReadWrite | Mode::ReadOnly | Mode::Draining)) => Ok(mode),
-        Some(Mode::Retired) => Err(InvalidMessage::invalid(
+        Some(Mode::Retired) => Err(InvalidMessage::invalid_field(
             "mode",
             "a node is retired by an act of two persons",
         )),
-        None => Err(InvalidMessage::missing("mode")),
+        None => Err(InvalidMessage::missing_field("mode")),
     }
 }
 

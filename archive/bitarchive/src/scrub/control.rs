@@ -15,7 +15,7 @@ use crate::settings::ScrubSettings;
 
 /// The state that the scrub shares with the callers that give it orders.
 #[derive(Debug)]
-pub struct Control {
+pub struct ScrubControl {
     data: PathBuf,
     settings: ScrubSettings,
     shared: Mutex<ScrubMemory>,
@@ -30,11 +30,11 @@ struct ScrubMemory {
     found: u64,
 }
 
-impl Control {
+impl ScrubControl {
     /// Opens it with the orders from before the restart.
     pub fn open(data: &Path, settings: ScrubSettings, now: Timestamp) -> Self {
         let shared = ScrubMemory {
-            orders: StoredOrders::read(data, now),
+            orders: StoredOrders::read_orders(data, now),
             ..ScrubMemory::default()
         };
         Self {
@@ -49,8 +49,8 @@ impl Control {
     /// # Errors
     ///
     /// Returns a [`DiskError`] if the order cannot be written; it is not carried out then.
-    pub fn order(&self, order: ScrubOrder, now: Timestamp) -> Result<(), DiskError> {
-        self.remember(|orders| match order {
+    pub fn give_order(&self, order: ScrubOrder, now: Timestamp) -> Result<(), DiskError> {
+        self.remember_change(|orders| match order {
             ScrubOrder::Tell => {}
             ScrubOrder::Pause(pause) => {
                 orders.paused_until = Some(end_of(pause.unwrap_or(MAX_PAUSE), now));
@@ -61,9 +61,9 @@ impl Control {
     }
 
     /// Returns the state of the scrub, which is that of `node`.
-    pub fn state(&self, node: NodeKey, now: Timestamp) -> NodeScrub {
+    pub fn scrub_state(&self, node: NodeKey, now: Timestamp) -> NodeScrub {
         let shared = self.lock();
-        let (state, paused_until) = match shared.orders.pause(now) {
+        let (state, paused_until) = match shared.orders.pause_end(now) {
             _ if !self.settings.enabled => (ScrubActivity::Off, None),
             Some(until) => (ScrubActivity::Paused, Some(until)),
             None if shared.plan.due > 0 => (ScrubActivity::Running, None),
@@ -92,10 +92,10 @@ impl Control {
     }
 
     pub(super) fn may_read(&self, now: Timestamp) -> bool {
-        self.settings.enabled && self.lock().orders.pause(now).is_none()
+        self.settings.enabled && self.lock().orders.pause_end(now).is_none()
     }
 
-    pub(super) fn rate(&self) -> u64 {
+    pub(super) fn bytes_rate(&self) -> u64 {
         self.rate_of(&self.lock())
     }
 
@@ -106,18 +106,21 @@ impl Control {
     }
 
     /// Changes the stored orders, on disk first.
-    pub(super) fn remember(&self, change: impl FnOnce(&mut StoredOrders)) -> Result<(), DiskError> {
+    pub(super) fn remember_change(
+        &self,
+        change: impl FnOnce(&mut StoredOrders),
+    ) -> Result<(), DiskError> {
         let mut shared = self.lock();
         let mut orders = shared.orders.clone();
         change(&mut orders);
         if orders != shared.orders {
-            orders.write(&self.data)?;
+            orders.write_orders(&self.data)?;
             shared.orders = orders;
         }
         Ok(())
     }
 
-    pub(super) fn policy(&self) -> ReadPolicy {
+    pub(super) fn read_policy(&self) -> ReadPolicy {
         ReadPolicy {
             deadline: self
                 .settings

@@ -14,7 +14,7 @@ use std::time::Duration;
 use archive_model::{FileName, VolumeId};
 use jiff::Timestamp;
 
-use crate::catalog::{Condition, Entry};
+use crate::catalog::{CatalogEntry, Condition};
 use crate::scrub_age::Suspect;
 
 /// The most copies that a plan names.
@@ -80,9 +80,9 @@ impl PartialOrd for PlannedRead {
 impl ReadPolicy {
     /// Returns the window in which a copy is to be read, or `None` if the scrub does not read it. For a copy that was
     /// never verified, `unknown_since` is the time at which that was noticed.
-    pub(crate) fn window(
+    pub(crate) fn read_window(
         &self,
-        entry: &Entry,
+        entry: &CatalogEntry,
         unknown_since: Timestamp,
         now: i128,
     ) -> Option<ReadWindow> {
@@ -150,7 +150,7 @@ fn nanoseconds(duration: Duration) -> i128 {
 struct Spread(u64);
 
 impl Spread {
-    fn new(entry: &Entry, verified: i128) -> Self {
+    fn new(entry: &CatalogEntry, verified: i128) -> Self {
         let mut hasher = blake3::Hasher::new();
         hasher.update(entry.name.as_str().as_bytes());
         hasher.update(&[0]);
@@ -254,7 +254,7 @@ impl Survey {
     }
 
     /// Takes one row into the survey.
-    pub(crate) fn see(&mut self, entry: &Entry) {
+    pub(crate) fn see_entry(&mut self, entry: &CatalogEntry) {
         if self.volumes.retired.contains(&entry.volume) {
             return;
         }
@@ -270,7 +270,7 @@ impl Survey {
                 }
             }
         }
-        let Some(window) = self.policy.window(entry, self.unknown_since, self.now) else {
+        let Some(window) = self.policy.read_window(entry, self.unknown_since, self.now) else {
             return;
         };
         if !self.volumes.online.contains(&entry.volume) {
@@ -299,7 +299,7 @@ impl Survey {
         }
     }
 
-    fn widen(&mut self, entry: &Entry, planned: &PlannedRead) {
+    fn widen(&mut self, entry: &CatalogEntry, planned: &PlannedRead) {
         for (suspect, near) in &mut self.suspects {
             let was_read_since = entry
                 .row
@@ -320,7 +320,7 @@ impl Survey {
     }
 
     /// Makes the plan.
-    pub(crate) fn finish(self) -> ReadPlan {
+    pub(crate) fn finish_plan(self) -> ReadPlan {
         let urgent = self.urgent.into_sorted_vec();
         let rate = rate(self.policy, &urgent, self.due_bytes, self.now);
         let mut next: Vec<PlannedRead> = Vec::new();

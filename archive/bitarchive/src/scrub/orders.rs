@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_daemon::worker::MAX_PAUSE;
-use archive_durable::{DiskError, read_state, replace};
-use archive_model::later;
+use archive_durable::{DiskError, read_state, replace_file};
+use archive_model::time_after;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ pub struct StoredOrders {
 
 impl StoredOrders {
     /// Reads the orders. A pause that ends later than any pause may was noted by a wrong clock.
-    pub fn read(data: &Path, now: Timestamp) -> Self {
+    pub fn read_orders(data: &Path, now: Timestamp) -> Self {
         let path = path(data);
         let read = read_state(&path).map_err(|error| error.to_string());
         let parsed = read.and_then(|text| match text {
@@ -57,7 +57,7 @@ impl StoredOrders {
     /// # Errors
     ///
     /// Returns a [`DiskError`] if the disk fails.
-    pub fn write(&self, data: &Path) -> Result<(), DiskError> {
+    pub fn write_orders(&self, data: &Path) -> Result<(), DiskError> {
         let path = path(data);
         let orders = Self {
             format: FORMAT.to_owned(),
@@ -65,11 +65,11 @@ impl StoredOrders {
         };
         let text = serde_json::to_vec_pretty(&orders)
             .map_err(|error| DiskError::new("write", &path, std::io::Error::other(error)))?;
-        replace(&path, &text)
+        replace_file(&path, &text)
     }
 
     /// Returns the end of the pause, if the scrub is paused now.
-    pub fn pause(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn pause_end(&self, now: Timestamp) -> Option<Timestamp> {
         self.paused_until.filter(|until| *until > now)
     }
 }
@@ -80,7 +80,7 @@ fn path(data: &Path) -> PathBuf {
 
 /// Returns the end of a pause that begins now, which is never later than the longest pause allows.
 pub(crate) fn end_of(pause: Duration, now: Timestamp) -> Timestamp {
-    later(now, pause.min(MAX_PAUSE))
+    time_after(now, pause.min(MAX_PAUSE))
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
         let data = crate::testing::directory();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
         assert_eq!(
-            StoredOrders::read(data.path(), now),
+            StoredOrders::read_orders(data.path(), now),
             StoredOrders::default()
         );
         let orders = StoredOrders {
@@ -103,24 +103,24 @@ mod tests {
             unknown_since: Some(now),
             ..StoredOrders::default()
         };
-        orders.write(data.path()).unwrap();
-        let read = StoredOrders::read(data.path(), now);
-        assert_eq!(read.pause(now), orders.paused_until);
-        assert_eq!(read.pause(end_of(Duration::from_hours(2), now)), None);
+        orders.write_orders(data.path()).unwrap();
+        let read = StoredOrders::read_orders(data.path(), now);
+        assert_eq!(read.pause_end(now), orders.paused_until);
+        assert_eq!(read.pause_end(end_of(Duration::from_hours(2), now)), None);
         assert_eq!(
             (read.bytes_per_second, read.unknown_since),
             (Some(7), Some(now))
         );
         let earlier = now - Duration::from_hours(48);
         assert_eq!(
-            StoredOrders::read(data.path(), earlier).pause(earlier),
+            StoredOrders::read_orders(data.path(), earlier).pause_end(earlier),
             Some(end_of(MAX_PAUSE, earlier)),
             "a pause never lasts longer than a day"
         );
         for bad in ["", "{", "{\"format\":\"holdfast-scrub/9\"}", "[]"] {
             std::fs::write(path(data.path()), bad).unwrap();
             assert_eq!(
-                StoredOrders::read(data.path(), now),
+                StoredOrders::read_orders(data.path(), now),
                 StoredOrders::default(),
                 "{bad}"
             );

@@ -41,7 +41,7 @@ struct DiskThread {
 
 impl DiskThreads {
     /// Asks the disk at `path`. The error says that it did not answer in time, or that no thread could be started.
-    pub(super) fn ask<T: Send + 'static>(
+    pub(super) fn ask_disk<T: Send + 'static>(
         &self,
         path: &Path,
         limit: Duration,
@@ -73,19 +73,21 @@ impl DiskThreads {
     }
 
     /// Returns the room on the file system at `path`.
-    pub(super) fn space(&self, path: &Path) -> Result<Space, DiskError> {
+    pub(super) fn measure_space(&self, path: &Path) -> Result<Space, DiskError> {
         let own = path.to_owned();
-        self.ask(path, SPACE, move || Space::measure(&own))?
+        self.ask_disk(path, SPACE, move || Space::measure_space(&own))?
     }
 
     /// Recognises the volume at `path`; a disk that hangs is not waited for.
-    pub(super) fn recognise(
+    pub(super) fn recognise_volume(
         &self,
         path: &Path,
         expected: ExpectedVolume,
     ) -> Result<VolumeIdentity, VolumeProblem> {
         let own = path.to_owned();
-        let asked = self.ask(path, LABEL, move || volume::recognise(&own, &expected));
+        let asked = self.ask_disk(path, LABEL, move || {
+            volume::recognise_volume(&own, &expected)
+        });
         asked.unwrap_or_else(|error| {
             let said = error.to_string();
             Err(if error.is_exhausted() {
@@ -145,7 +147,7 @@ mod tests {
         let hung = Path::new("/hung");
         let well = Path::new("/well");
         let (release, hold) = channel::<()>();
-        let first = disks.ask(hung, LIMIT, move || hold.recv().is_err());
+        let first = disks.ask_disk(hung, LIMIT, move || hold.recv().is_err());
         let said = first.unwrap_err().to_string();
         assert!(
             said.contains("/hung") && said.contains("no answer"),
@@ -153,13 +155,13 @@ mod tests {
         );
         for _ in 0..10 {
             let asked = Instant::now();
-            assert!(disks.ask(hung, LIMIT, || ()).is_err());
+            assert!(disks.ask_disk(hung, LIMIT, || ()).is_err());
             assert!(asked.elapsed() < LIMIT, "it is refused at once");
         }
-        assert_eq!(disks.ask(well, LIMIT, || 7).unwrap(), 7);
+        assert_eq!(disks.ask_disk(well, LIMIT, || 7).unwrap(), 7);
         assert_eq!(lock(&disks.threads).len(), 2);
         drop(release);
-        while disks.ask(hung, LIMIT, || ()).is_err() {
+        while disks.ask_disk(hung, LIMIT, || ()).is_err() {
             std::thread::yield_now();
         }
     }

@@ -10,19 +10,19 @@
 //!
 //! # Errors
 //!
-//! Every function fails when a disk does; [`Volumes::confirm`] also when the disk is not that volume, or an older copy
+//! Every function fails when a disk does; [`Volumes::confirm_generation`] also when the disk is not that volume, or an older copy
 //! of it.
 
-use archive_durable::{ExpectedVolume, Severity, VolumeProblem, volume};
+use archive_durable::{DiskSeverity, ExpectedVolume, VolumeProblem, volume};
 use archive_model::VolumeId;
 
-use super::memory::write;
+use super::memory::write_remembered_volumes;
 use super::{Volumes, VolumesError};
 use crate::layout::Layout;
 
 impl Volumes {
     /// Checks that the disk which is there now is this volume, and not an older copy of the disk.
-    pub fn confirm(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumeProblem> {
+    pub fn confirm_generation(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumeProblem> {
         let generation = self
             .change_state()
             .remembered
@@ -33,7 +33,9 @@ impl Volumes {
             replica: self.replica.clone(),
             seen: Some((id.clone(), generation.unwrap_or_default())),
         };
-        self.disks.recognise(layout.root(), expected).map(drop)
+        self.disks
+            .recognise_volume(layout.root(), expected)
+            .map(drop)
     }
 
     /// Notes that files came to a volume, or left it.
@@ -45,15 +47,15 @@ impl Volumes {
     /// offline.
     pub fn raise_changed(&self) -> Result<(), VolumesError> {
         let changed = std::mem::take(&mut self.change_state().changed);
-        for (id, layout) in self.online() {
+        for (id, layout) in self.online_layouts() {
             if changed.contains(&id)
-                && let Err(error) = self.raise(&id, &layout)
+                && let Err(error) = self.raise_generation(&id, &layout)
             {
                 self.note_change(&id);
                 let VolumesError::Disk(error) = error else {
                     return Err(error);
                 };
-                self.blame(&id, &error)?;
+                self.blame_volume(&id, &error)?;
             }
         }
         Ok(())
@@ -61,20 +63,20 @@ impl Volumes {
 
     /// Raises the generation of a volume that is there, durably. A disk that is full or mounted for reading only keeps
     /// the one it has.
-    pub fn raise(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumesError> {
+    pub fn raise_generation(&self, id: &VolumeId, layout: &Layout) -> Result<(), VolumesError> {
         let _alone = self.labelling.lock();
         let seen = match self.change_state().remembered.get(id) {
             Some(memory) => memory.generation,
             None => return Ok(()),
         };
-        let mut identity = match volume::identify(layout.root()) {
+        let mut identity = match volume::identify_volume(layout.root()) {
             Ok(identity) if identity.volume == *id => identity,
             // The disk went away, or was exchanged; the next look says so.
             _ => return Ok(()),
         };
         identity.generation = identity.generation.max(seen).saturating_add(1);
-        match volume::raise(layout.root(), &layout.incoming(), &identity) {
-            Err(error) if error.severity() == Severity::NoSpace || error.is_read_only() => {
+        match volume::raise_generation(layout.root(), &layout.incoming(), &identity) {
+            Err(error) if error.severity() == DiskSeverity::NoSpace || error.is_read_only() => {
                 tracing::warn!(volume = %id, %error, "its generation was not raised; until it is, an older copy of this disk passes for it");
                 return Ok(());
             }
@@ -84,7 +86,7 @@ impl Volumes {
         let mut remembered = state.remembered.clone();
         if let Some(memory) = remembered.get_mut(id) {
             memory.generation = identity.generation;
-            write(&self.memory_path, state.mode, &remembered)?;
+            write_remembered_volumes(&self.memory_path, state.mode, &remembered)?;
             state.remembered = remembered;
         }
         Ok(())

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use archive_durable::{read_state, replace};
+use archive_durable::{read_state, replace_file};
 use archive_model::{Mode, VolumeId};
 use serde::{Deserialize, Serialize};
 
@@ -70,13 +70,18 @@ impl VolumeMemory {
 
 /// Returns the volumes that the node of this data directory still fills, though `bitarchive.volumes` no longer names
 /// them.
-pub fn unlisted(data: &Path, paths: &[PathBuf]) -> Result<Vec<(VolumeId, PathBuf)>, VolumesError> {
-    let remembered = remember(&data.join(MEMORY_NAME))?.volumes.into_iter();
+pub fn unlisted_volumes(
+    data: &Path,
+    paths: &[PathBuf],
+) -> Result<Vec<(VolumeId, PathBuf)>, VolumesError> {
+    let remembered = read_remembered_volumes(&data.join(MEMORY_NAME))?
+        .volumes
+        .into_iter();
     let unlisted = remembered.filter(|(_, memory)| memory.is_unlisted(paths));
     Ok(unlisted.map(|(id, memory)| (id, memory.path)).collect())
 }
 
-pub(super) fn remember(path: &Path) -> Result<RememberedVolumes, VolumesError> {
+pub(super) fn read_remembered_volumes(path: &Path) -> Result<RememberedVolumes, VolumesError> {
     let damaged = |what: String| VolumesError::Memory {
         path: path.to_owned(),
         what,
@@ -101,7 +106,7 @@ pub(super) fn remember(path: &Path) -> Result<RememberedVolumes, VolumesError> {
     })
 }
 
-pub(super) fn write(
+pub(super) fn write_remembered_volumes(
     path: &Path,
     mode: Mode,
     volumes: &BTreeMap<VolumeId, VolumeMemory>,
@@ -115,5 +120,5 @@ pub(super) fn write(
         path: path.to_owned(),
         what: error.to_string(),
     })?;
-    Ok(replace(path, &text)?)
+    Ok(replace_file(path, &text)?)
 }

@@ -13,7 +13,7 @@ impl Volumes {
     }
 
     /// Returns the warnings about a volume, each with what to do.
-    pub fn warnings(&self, id: &VolumeId) -> Vec<String> {
+    pub fn volume_warnings(&self, id: &VolumeId) -> Vec<String> {
         let state = self.change_state();
         let mut warnings = Vec::new();
         let memory = state.remembered.get(id);

@@ -24,9 +24,9 @@ fn open(machine: &NodeMachine) -> Volumes {
 fn with_two_volumes() -> NodeMachine {
     let machine = NodeMachine::with_disks(&["a", "b"]);
     let volumes = open(&machine);
-    volumes.init(&machine.path("a"), &id("va")).unwrap();
-    volumes.init(&machine.path("b"), &id("vb")).unwrap();
-    assert_eq!(volumes.online().len(), 2);
+    volumes.init_volume(&machine.path("a"), &id("va")).unwrap();
+    volumes.init_volume(&machine.path("b"), &id("vb")).unwrap();
+    assert_eq!(volumes.online_layouts().len(), 2);
     machine
 }
 
@@ -39,9 +39,9 @@ fn swap(machine: &NodeMachine, one: &str, other: &str) {
 
 /// Looks again, and takes the volumes online that are there: these tests have no catalog.
 fn look_again(volumes: &Volumes) -> Vec<VolumeId> {
-    let waiting = volumes.refresh().unwrap();
+    let waiting = volumes.refresh_layouts().unwrap();
     for (id, _) in &waiting {
-        volumes.accept(id);
+        volumes.accept_volume(id);
     }
     waiting.into_iter().map(|(id, _)| id).collect()
 }
@@ -51,7 +51,7 @@ fn id(text: &str) -> VolumeId {
 }
 
 fn problem(volumes: &Volumes, volume: &str) -> Option<VolumeProblem> {
-    volumes.find(&id(volume)).unwrap().problem
+    volumes.find_volume(&id(volume)).unwrap().problem
 }
 
 /// Fails if a directory without a label is used as a volume.
@@ -61,18 +61,22 @@ fn empty_directory_is_offline_until_initialised() {
     let volumes = open(&machine);
     assert!(
         volumes
-            .all()
+            .list_volumes()
             .iter()
             .all(|volume| volume.problem == Some(VolumeProblem::Unlabelled))
     );
     std::fs::write(machine.path("a").join("holiday.jpg"), "x").unwrap();
     assert!(matches!(
-        volumes.init(&machine.path("a"), &id("va")),
+        volumes.init_volume(&machine.path("a"), &id("va")),
         Err(VolumesError::NotEmpty(_))
     ));
-    Layout::new(&machine.path("b")).make().unwrap();
-    volumes.init(&machine.path("b"), &id("vb")).unwrap();
-    assert_eq!(open(&machine).online().len(), 1, "known after a restart");
+    Layout::new(&machine.path("b")).make_directories().unwrap();
+    volumes.init_volume(&machine.path("b"), &id("vb")).unwrap();
+    assert_eq!(
+        open(&machine).online_layouts().len(),
+        1,
+        "known after a restart"
+    );
 }
 
 /// Fails if an unmounted disk looks like mass loss, or does not come back.
@@ -84,7 +88,7 @@ fn empty_mount_point_takes_volume_offline() {
     std::fs::create_dir(machine.path("a")).unwrap();
     look_again(&volumes);
     assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Unlabelled));
-    assert_eq!(volumes.all().len(), 2, "it stays known");
+    assert_eq!(volumes.list_volumes().len(), 2, "it stays known");
     std::fs::remove_dir(machine.path("a")).unwrap();
     look_again(&volumes);
     assert_eq!(problem(&volumes, "va"), Some(VolumeProblem::Absent));
@@ -106,14 +110,14 @@ fn swapped_disks_are_offline_until_adopted() {
         problem(&volumes, "vb"),
         Some(VolumeProblem::Swapped { .. })
     ));
-    volumes.adopt(&machine.path("a")).unwrap();
-    volumes.adopt(&machine.path("b")).unwrap();
+    volumes.adopt_volume(&machine.path("a")).unwrap();
+    volumes.adopt_volume(&machine.path("b")).unwrap();
     assert!(
-        volumes.online().is_empty(),
+        volumes.online_layouts().is_empty(),
         "not before they were reconciled with the catalog"
     );
     assert_eq!(look_again(&volumes), [id("va"), id("vb")]);
-    assert_eq!(volumes.online().len(), 2);
+    assert_eq!(volumes.online_layouts().len(), 2);
 }
 
 /// Fails if an image of a disk from before its last adoption is used as if it were the volume itself.
@@ -122,7 +126,7 @@ fn an_older_copy_of_a_disk_is_refused() {
     let machine = with_two_volumes();
     let label = machine.path("a").join(LABEL_NAME);
     let old = std::fs::read(&label).unwrap();
-    open(&machine).adopt(&machine.path("a")).unwrap();
+    open(&machine).adopt_volume(&machine.path("a")).unwrap();
     std::fs::write(&label, old).unwrap();
     assert_eq!(
         problem(&open(&machine), "va"),
@@ -137,7 +141,7 @@ fn new_disk_hides_no_old_volume() {
     std::fs::rename(machine.path("a"), machine.path("broken")).unwrap();
     std::fs::create_dir(machine.path("a")).unwrap();
     let volumes = open(&machine);
-    volumes.init(&machine.path("a"), &id("vc")).unwrap();
+    volumes.init_volume(&machine.path("a"), &id("vc")).unwrap();
     assert!(matches!(
         problem(&volumes, "va"),
         Some(VolumeProblem::Swapped { .. })
@@ -155,21 +159,21 @@ fn failed_sync_poisons_and_full_disk_not() {
         Path::new("x"),
         std::io::Error::from_raw_os_error(28),
     );
-    volumes.blame(&id("va"), &full).unwrap();
+    volumes.blame_volume(&id("va"), &full).unwrap();
     assert_eq!(problem(&volumes, "va"), None);
     let failed = DiskError::new(
         "fsync",
         Path::new("x"),
         std::io::Error::from_raw_os_error(5),
     );
-    volumes.blame(&id("va"), &failed).unwrap();
+    volumes.blame_volume(&id("va"), &failed).unwrap();
     let volumes = open(&machine);
     assert!(matches!(
         problem(&volumes, "va"),
         Some(VolumeProblem::Poisoned(_))
     ));
-    assert_eq!(volumes.choose(1).unwrap().unwrap().0, id("vb"));
-    volumes.clear(&id("va")).unwrap();
+    assert_eq!(volumes.choose_volume(1).unwrap().unwrap().0, id("vb"));
+    volumes.clear_volume(&id("va")).unwrap();
     assert_eq!(look_again(&volumes), [id("va")]);
     assert_eq!(problem(&open(&machine), "va"), None);
 }
@@ -179,12 +183,12 @@ fn failed_sync_poisons_and_full_disk_not() {
 fn full_or_read_only_volume_is_not_chosen() {
     let machine = with_two_volumes();
     let volumes = open(&machine);
-    assert!(volumes.choose(u64::MAX).unwrap().is_none());
+    assert!(volumes.choose_volume(u64::MAX).unwrap().is_none());
     volumes.set_mode(&id("va"), Mode::ReadOnly).unwrap();
     volumes.set_mode(&id("vb"), Mode::Draining).unwrap();
-    assert!(volumes.choose(1).unwrap().is_none());
+    assert!(volumes.choose_volume(1).unwrap().is_none());
     volumes.set_mode(&id("vb"), Mode::ReadWrite).unwrap();
-    assert!(open(&machine).choose(1).unwrap().is_some());
+    assert!(open(&machine).choose_volume(1).unwrap().is_some());
 }
 
 /// Fails if a node with a damaged memory accepts any disk at its paths.
@@ -209,7 +213,7 @@ fn exhausted_node_keeps_its_volumes_online() {
         std::io::Error::from_raw_os_error(24),
     );
     assert!(exhausted.is_exhausted());
-    let last = volumes.find(&id("va")).unwrap();
+    let last = volumes.find_volume(&id("va")).unwrap();
     assert_eq!(
         as_seen(Err(VolumeProblem::Absent), Some(&last)),
         Some(VolumeProblem::Absent)
@@ -237,19 +241,19 @@ fn orders_during_a_look_are_not_undone() {
         });
         for round in 0..100 {
             volumes.set_mode(&id("vb"), Mode::ReadOnly).unwrap();
-            volumes.poison(&id("va"), &failed).unwrap();
+            volumes.poison_volume(&id("va"), &failed).unwrap();
             assert!(
                 matches!(problem(&volumes, "va"), Some(VolumeProblem::Poisoned(_))),
                 "{round}"
             );
-            assert_eq!(volumes.find(&id("vb")).unwrap().mode, Mode::ReadOnly);
-            volumes.clear(&id("va")).unwrap();
+            assert_eq!(volumes.find_volume(&id("vb")).unwrap().mode, Mode::ReadOnly);
+            volumes.clear_volume(&id("va")).unwrap();
             volumes.set_mode(&id("vb"), Mode::ReadWrite).unwrap();
         }
         looking.join().unwrap();
     });
     look_again(&volumes);
-    assert_eq!(volumes.online().len(), 2);
+    assert_eq!(volumes.online_layouts().len(), 2);
 }
 
 /// Fails if a volume that was taken out of the settings continues to take files silently, or one that was never in
@@ -265,17 +269,17 @@ fn unlisted_volume_is_said_while_it_takes_files() {
     let volumes = Volumes::open(&node, &replica, &data, &paths).unwrap();
     look_again(&volumes);
     std::fs::create_dir(machine.path("c")).unwrap();
-    volumes.init(&machine.path("c"), &id("vc")).unwrap();
-    let warned = |volume: &str| volumes.warnings(&id(volume)).join("; ");
+    volumes.init_volume(&machine.path("c"), &id("vc")).unwrap();
+    let warned = |volume: &str| volumes.volume_warnings(&id(volume)).join("; ");
     assert!(warned("va").contains("`bitarchive.volumes` no longer names it"));
     assert_eq!((warned("vb"), warned("vc")), (String::new(), String::new()));
     assert_eq!(
-        unlisted(&data, &paths).unwrap(),
+        unlisted_volumes(&data, &paths).unwrap(),
         [(id("va"), machine.path("a"))]
     );
     volumes.set_mode(&id("va"), Mode::Draining).unwrap();
     assert_eq!(warned("va"), "");
-    assert_eq!(unlisted(&data, &paths).unwrap(), []);
+    assert_eq!(unlisted_volumes(&data, &paths).unwrap(), []);
     volumes.note_foreign(&id("vb"), 2);
     assert!(warned("vb").contains("2 things"), "{}", warned("vb"));
 }

@@ -15,20 +15,20 @@ use archive_model::{Mode, VolumeId};
 
 use super::Volumes;
 use super::error::VolumesError;
-use super::memory::{VolumeMemory, write};
+use super::memory::{VolumeMemory, write_remembered_volumes};
 use crate::layout::Layout;
 
 impl Volumes {
     /// Labels an empty directory as a new volume of this node and takes it into use. An order that was cut off is
     /// continued. The path is remembered: a later start finds the volume even if no setting names it.
-    pub fn init(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
+    pub fn init_volume(&self, path: &Path, id: &VolumeId) -> Result<(), VolumesError> {
         let _alone = self.labelling.lock();
         if self.change_state().remembered.contains_key(id) {
             return Err(VolumesError::Known(id.clone()));
         }
         self.refuse_nested(path, None)?;
         let identity = self.identity(id, 1);
-        match volume::identify(path) {
+        match volume::identify_volume(path) {
             Err(VolumeProblem::Unlabelled) => {}
             // Labelled by an order that was cut off before it was remembered; files may have come since.
             Ok(found) if found == identity => return self.take_in(path, id, 1),
@@ -49,27 +49,27 @@ impl Volumes {
         if !layout.is_bare()? {
             return Err(VolumesError::NotEmpty(path.to_owned()));
         }
-        layout.make()?;
-        volume::label(path, &identity)?;
+        layout.make_directories()?;
+        volume::label_volume(path, &identity)?;
         self.take_in(path, id, 1)?;
-        self.accept(id);
+        self.accept_volume(id);
         Ok(())
     }
 
     /// Adopts a volume that another node, or an earlier installation of this one, has labelled. The mode of the volume
     /// is kept. It comes online once it was reconciled with the catalog.
-    pub fn adopt(&self, path: &Path) -> Result<VolumeId, VolumesError> {
+    pub fn adopt_volume(&self, path: &Path) -> Result<VolumeId, VolumesError> {
         self.adopt_as(path, None)
     }
 
-    /// Adopts a volume as [`Volumes::adopt`] does, if the disk is the volume `expected`.
+    /// Adopts a volume as [`Volumes::adopt_volume`] does, if the disk is the volume `expected`.
     pub fn adopt_as(
         &self,
         path: &Path,
         expected: Option<&VolumeId>,
     ) -> Result<VolumeId, VolumesError> {
         let _alone = self.labelling.lock();
-        let found = volume::identify(path).map_err(|problem| VolumesError::Unusable {
+        let found = volume::identify_volume(path).map_err(|problem| VolumesError::Unusable {
             path: path.to_owned(),
             problem,
         })?;
@@ -81,7 +81,7 @@ impl Volumes {
             });
         }
         let elsewhere = self
-            .find(&id)
+            .find_volume(&id)
             .filter(|known| known.path != path && (known.problem.is_none() || known.is_waiting()));
         if let Some(known) = elsewhere {
             return Err(VolumesError::InUse {
@@ -97,15 +97,15 @@ impl Volumes {
             None => 0,
         };
         let generation = found.generation.max(seen).saturating_add(1);
-        Layout::new(path).make()?;
-        volume::relabel(path, &self.identity(&id, generation))?;
+        Layout::new(path).make_directories()?;
+        volume::relabel_volume(path, &self.identity(&id, generation))?;
         self.take_in(path, &id, generation)?;
         Ok(id)
     }
 
     /// Clears a poisoned volume that people have looked at. The volume comes online once it was reconciled with the
     /// catalog.
-    pub fn clear(&self, id: &VolumeId) -> Result<(), VolumesError> {
+    pub fn clear_volume(&self, id: &VolumeId) -> Result<(), VolumesError> {
         self.change(id, |memory| memory.poisoned = None)
     }
 
@@ -115,7 +115,7 @@ impl Volumes {
     }
 
     /// Retires a volume permanently, whether its disk is there or not.
-    pub fn retire(&self, id: &VolumeId) -> Result<(), VolumesError> {
+    pub fn retire_volume(&self, id: &VolumeId) -> Result<(), VolumesError> {
         match self.change(id, |memory| memory.retired = true) {
             // The caller asks for the second time.
             Err(VolumesError::Retired(_)) => Ok(()),
@@ -124,14 +124,14 @@ impl Volumes {
     }
 
     /// Takes a retired volume back into service. The volume comes online once it was reconciled with the catalog.
-    pub fn reinstate(&self, id: &VolumeId) -> Result<(), VolumesError> {
+    pub fn reinstate_volume(&self, id: &VolumeId) -> Result<(), VolumesError> {
         let mut state = self.change_state();
         let mut remembered = state.remembered.clone();
         let memory = remembered
             .get_mut(id)
             .ok_or_else(|| VolumesError::Unknown(id.clone()))?;
         memory.retired = false;
-        write(&self.memory_path, state.mode, &remembered)?;
+        write_remembered_volumes(&self.memory_path, state.mode, &remembered)?;
         state.remembered = remembered;
         Ok(())
     }
@@ -139,14 +139,14 @@ impl Volumes {
     /// Sets whether the node takes new files, on any volume.
     pub fn set_node_mode(&self, mode: Mode) -> Result<(), VolumesError> {
         let mut state = self.change_state();
-        write(&self.memory_path, mode, &state.remembered)?;
+        write_remembered_volumes(&self.memory_path, mode, &state.remembered)?;
         state.mode = mode;
         Ok(())
     }
 
     /// Returns the retired volumes.
-    pub fn retired(&self) -> Vec<VolumeId> {
-        self.all()
+    pub fn retired_volumes(&self) -> Vec<VolumeId> {
+        self.list_volumes()
             .into_iter()
             .filter(|volume| volume.problem == Some(VolumeProblem::Retired))
             .filter_map(|volume| volume.id)
@@ -169,7 +169,7 @@ impl Volumes {
         change(memory);
         let mode = memory.mode;
         let is_retired = memory.retired;
-        write(&self.memory_path, state.mode, &remembered)?;
+        write_remembered_volumes(&self.memory_path, state.mode, &remembered)?;
         state.remembered = remembered;
         let mut is_offline = is_retired;
         for volume in state
@@ -205,7 +205,7 @@ impl Volumes {
             }
             other => other?,
         };
-        let volumes = self.all().into_iter().filter(|volume| {
+        let volumes = self.list_volumes().into_iter().filter(|volume| {
             volume.problem != Some(VolumeProblem::Retired)
                 && volume.id.is_some()
                 && volume.id.as_ref() != own
@@ -256,10 +256,10 @@ impl Volumes {
                 memory.listed = false;
             }
             memory.generation = generation;
-            write(&self.memory_path, state.mode, &remembered)?;
+            write_remembered_volumes(&self.memory_path, state.mode, &remembered)?;
             state.remembered = remembered;
             state.accepted.remove(id);
         }
-        self.refresh().map(|_| ())
+        self.refresh_layouts().map(|_| ())
     }
 }

@@ -1,7 +1,7 @@
 //! The answers of a checksum replica: its listings, its refusals of calls for bytes, and the removal of rows.
 
 use archive_bitarchive::checksum::{ChecksumTable, RecordedFile};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use jiff::Timestamp;
 use proto_archive::wire::{
     AtticRequest, FilesRequest, FindRequest, HeartbeatRequest, NodeStateRequest, PlaceRequest,
@@ -61,7 +61,9 @@ async fn long_listing_comes_in_bounded_messages() {
     let names: Vec<String> = (0..2001).map(|n| format!("f-{n:04}")).collect();
     for (n, name) in names.iter().enumerate() {
         let admission = if n < 20 { admission.as_str() } else { "y" };
-        record.add(&name.parse().unwrap(), row, admission).unwrap();
+        record
+            .add_file(&name.parse().unwrap(), row, admission)
+            .unwrap();
     }
     drop(record);
     let running = test.start().await;
@@ -153,20 +155,23 @@ async fn calls_for_bytes_or_disks_are_refused() {
         end: 0,
     };
     let error = node.read(read).await.unwrap_err();
-    assert_eq!(Kind::from_status(&error), Kind::NotFound);
+    assert_eq!(CallErrorKind::from_status(&error), CallErrorKind::NotFound);
     assert!(error.message().contains("checksums only"), "{error}");
     let error = node.set_volume(SetVolumeRequest::default()).await;
-    assert_eq!(Kind::from_status(&error.unwrap_err()), Kind::NotFound);
+    assert_eq!(
+        CallErrorKind::from_status(&error.unwrap_err()),
+        CallErrorKind::NotFound
+    );
     let state = node.scrub(ScrubRequest::default()).await.unwrap();
     assert_eq!(state.into_inner().activity(), Activity::Idle);
     // An order, and the order of a newer archive, which is no question for the state.
-    for (order, kind) in [(1, Kind::NotFound), (99, Kind::Invalid)] {
+    for (order, kind) in [(1, CallErrorKind::NotFound), (99, CallErrorKind::Invalid)] {
         let request = ScrubRequest {
             order,
             ..ScrubRequest::default()
         };
         assert_eq!(
-            Kind::from_status(&node.scrub(request).await.unwrap_err()),
+            CallErrorKind::from_status(&node.scrub(request).await.unwrap_err()),
             kind
         );
     }
@@ -187,8 +192,8 @@ async fn calls_for_bytes_or_disks_are_refused() {
             Ok(answers) => answers.into_inner().message().await.unwrap_err(),
         };
         assert_eq!(
-            Kind::from_status(&error),
-            Kind::NotFound,
+            CallErrorKind::from_status(&error),
+            CallErrorKind::NotFound,
             "{name} {volume}: {error}"
         );
     }
@@ -213,7 +218,7 @@ async fn removed_row_needs_checksum_and_leaves_line() {
     };
     let mut node = running.node.clone();
     let wrong = node.put_aside(request("a", b"other")).await.unwrap_err();
-    assert_eq!(Kind::from_status(&wrong), Kind::Mismatch);
+    assert_eq!(CallErrorKind::from_status(&wrong), CallErrorKind::Mismatch);
     let own = root(&bytes).to_string();
     assert!(!wrong.message().contains(&own), "{wrong}");
     let nameless = PutAsideRequest {
@@ -221,16 +226,24 @@ async fn removed_row_needs_checksum_and_leaves_line() {
         ..request("a", &bytes)
     };
     let error = node.put_aside(nameless).await.unwrap_err();
-    assert_eq!(Kind::from_status(&error), Kind::Invalid, "{error}");
+    assert_eq!(
+        CallErrorKind::from_status(&error),
+        CallErrorKind::Invalid,
+        "{error}"
+    );
     assert_eq!(running.names().await, ["a", "b", "c"]);
 
     let item = node.put_aside(request("a", &bytes)).await.unwrap();
     assert_eq!(item.into_inner().who, "officer/anna");
     let again = node.put_aside(request("a", &bytes)).await.unwrap_err();
-    assert_eq!(Kind::from_status(&again), Kind::NotFound);
+    assert_eq!(CallErrorKind::from_status(&again), CallErrorKind::NotFound);
     node.put_aside(request("b", &bytes)).await.unwrap();
     let third = node.put_aside(request("c", &bytes)).await.unwrap_err();
-    assert_eq!(Kind::from_status(&third), Kind::Refused, "{third}");
+    assert_eq!(
+        CallErrorKind::from_status(&third),
+        CallErrorKind::Refused,
+        "{third}"
+    );
     assert_eq!(running.names().await, ["c"]);
 
     let removed = std::fs::read_to_string(test.data().join("removed.jsonl")).unwrap();

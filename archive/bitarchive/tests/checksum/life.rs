@@ -35,7 +35,7 @@ async fn lost_table_is_refused_at_start() {
     std::fs::rename(&table, test.path("table")).unwrap();
     let error = start().await;
     assert!(
-        matches!(error.cause(), Some(ChecksumTableError::Damaged { .. })),
+        matches!(error.find_cause(), Some(ChecksumTableError::Damaged { .. })),
         "{error}"
     );
     let said = error.to_string();
@@ -51,7 +51,7 @@ async fn lost_table_is_refused_at_start() {
     std::fs::rename(test.data(), test.path("elsewhere")).unwrap();
     let error = start().await;
     assert!(
-        matches!(error.cause(), Some(ChecksumTableError::Absent(_))),
+        matches!(error.find_cause(), Some(ChecksumTableError::Absent(_))),
         "{error}"
     );
     assert!(error.to_string().contains("mounted"), "{error}");
@@ -86,7 +86,7 @@ async fn identity_of_checksum_replica_must_be_right() {
     settings.checksum_replica.replica = "four".parse().unwrap();
     let error = test.try_start(settings).await.err().unwrap();
     assert!(
-        matches!(error.cause(), Some(ChecksumTableError::Foreign { .. })),
+        matches!(error.find_cause(), Some(ChecksumTableError::Foreign { .. })),
         "{error}"
     );
     let mut settings = test.settings(&["monitor/three", "node/three-1"]);

@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_bitarchive::checksum::{ChecksumReplicaSettings, ChecksumTable, Settings, serve};
+use archive_bitarchive::checksum::{
+    ChecksumReplicaSettings, ChecksumTable, Settings, serve_checksum_replica,
+};
 use archive_daemon::StartError;
 use archive_daemon::{ByteSize, Chance, Clock, Daemon, DaemonSettings, Period};
 use archive_model::Root;
 use archive_proof::testing::trust_in;
 use archive_proof::{Admission, SigningKey};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{ExpectedIdentity, Grant, Limits, Role, RpcSettings, connect_lazy};
+use archive_rpc::{ExpectedIdentity, Grant, Role, RpcLimits, RpcSettings, connect_lazy};
 use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::upload_request::{Close, Forget, Open, Start, Step};
@@ -69,7 +71,7 @@ pub(crate) fn signed(admission: &Admission, seed: [u8; 32]) -> String {
 }
 
 fn write(path: &std::path::Path, bytes: &[u8]) {
-    archive_durable::replace(path, bytes).expect("written");
+    archive_durable::replace_file(path, bytes).expect("written");
 }
 
 impl TestReplica {
@@ -135,12 +137,14 @@ impl TestReplica {
     }
 
     pub(crate) async fn try_start(&self, settings: Settings) -> Result<RunningReplica, StartError> {
-        let daemon = Daemon::new(Clock::system(), Chance::system());
-        let address = serve(settings, daemon.clone()).await?.to_string();
+        let daemon = Daemon::new(Clock::system_clock(), Chance::system_chance());
+        let address = serve_checksum_replica(settings, daemon.clone())
+            .await?
+            .to_string();
         let own = self.authority.credentials(&["repository/kb", "node/n"]);
         let channel = |role, name| {
-            let expected = ExpectedIdentity::named(&Grant::new(role, name).expect("grant"));
-            connect_lazy(&address, &own, &expected, &Limits::default()).expect("channel")
+            let expected = ExpectedIdentity::named_grant(&Grant::new(role, name).expect("grant"));
+            connect_lazy(&address, &own, &expected, &RpcLimits::default()).expect("channel")
         };
         Ok(RunningReplica {
             daemon,
@@ -175,7 +179,11 @@ impl RunningReplica {
     pub(crate) async fn stop(self) {
         drop((self.node, self.replica));
         self.daemon.tasks.stop_all();
-        self.daemon.tasks.join(PATIENCE).await.expect("a good end");
+        self.daemon
+            .tasks
+            .join_tasks(PATIENCE)
+            .await
+            .expect("a good end");
     }
 
     /// Opens an upload. Returns it when it is ready, or the entry of a file that is there already.

@@ -1,7 +1,7 @@
 //! Uploads to a checksum replica, allowed and refused ones.
 
 use archive_proof::points::STRIDE;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::wire::FindRequest;
 use proto_archive::wire::upload_request::{Start, Step};
 use tools_testing::noise;
@@ -71,14 +71,22 @@ async fn upload_unlike_its_admission_leaves_nothing() {
         let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
         let sending = sending.expect(why);
         let error = sending.send(sent, envelope).await.unwrap_err();
-        assert_eq!(Kind::from_status(&error), Kind::Mismatch, "{why}: {error}");
+        assert_eq!(
+            CallErrorKind::from_status(&error),
+            CallErrorKind::Mismatch,
+            "{why}: {error}"
+        );
         assert!(running.names().await.is_empty(), "{why}");
     }
     for envelope in ["", "{}", "admitted"] {
         let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
         let sending = sending.expect("ready");
         let error = sending.send(&bytes, envelope.to_owned()).await.unwrap_err();
-        assert_eq!(Kind::from_status(&error), Kind::Invalid, "{error}");
+        assert_eq!(
+            CallErrorKind::from_status(&error),
+            CallErrorKind::Invalid,
+            "{error}"
+        );
     }
     let sending = running.open(&upload, "a", SIZE as u64).await.unwrap();
     let entry = sending.expect("ready").send(&bytes, right).await;
@@ -96,7 +104,11 @@ async fn surplus_byte_ends_the_upload() {
     let sending = sending.expect("ready");
     say(&sending.steps, Step::Data(vec![0; 11].into())).await;
     let error = sending.refusal().await;
-    assert_eq!(Kind::from_status(&error), Kind::Mismatch, "{error}");
+    assert_eq!(
+        CallErrorKind::from_status(&error),
+        CallErrorKind::Mismatch,
+        "{error}"
+    );
     running.stop().await;
 }
 
@@ -116,7 +128,11 @@ async fn cut_stream_releases_its_name() {
     .await;
 
     let busy = test.store(&running, "a", &bytes).await.unwrap_err();
-    assert_eq!(Kind::from_status(&busy), Kind::Busy, "{busy}");
+    assert_eq!(
+        CallErrorKind::from_status(&busy),
+        CallErrorKind::Busy,
+        "{busy}"
+    );
     let find = FindRequest {
         name: "a".to_owned(),
         on_disk: false,
@@ -130,7 +146,7 @@ async fn cut_stream_releases_its_name() {
     let again = async {
         loop {
             match test.store(&running, "a", &bytes).await {
-                Err(busy) if Kind::from_status(&busy) == Kind::Busy => {}
+                Err(busy) if CallErrorKind::from_status(&busy) == CallErrorKind::Busy => {}
                 other => return other,
             }
         }
@@ -155,7 +171,7 @@ async fn cut_stream_resumes_from_hashed_bytes() {
         let opening = async {
             loop {
                 match running.open_at(&upload, "a", size, points.clone()).await {
-                    Err(busy) if Kind::from_status(&busy) == Kind::Busy => {}
+                    Err(busy) if CallErrorKind::from_status(&busy) == CallErrorKind::Busy => {}
                     other => return other.unwrap().expect("it is not stored yet"),
                 }
             }
@@ -216,7 +232,11 @@ async fn a_silent_sender_is_not_waited_for() {
     let running = test.start().await;
     let sending = running.open(&test.upload(), "a", 10).await.unwrap();
     let error = sending.expect("ready").refusal().await;
-    assert_eq!(Kind::from_status(&error), Kind::TimedOut, "{error}");
+    assert_eq!(
+        CallErrorKind::from_status(&error),
+        CallErrorKind::TimedOut,
+        "{error}"
+    );
     running.stop().await;
 }
 

@@ -9,22 +9,22 @@
 
 mod names;
 
-use archive_bitarchive::attic::{self, AtticId, Item, ItemReference, Removal};
+use archive_bitarchive::attic::{self, AtticId, ItemReference, LocalAtticItem, RemovalOrder};
 use archive_bitarchive::testing::{self, NodeMachine};
 use archive_bitarchive::{AtticSettings, Condition, Node, NodeError};
 use archive_daemon::Period;
 use archive_durable::VolumeProblem;
-use archive_durable::fault::{self, Fault, FaultPlan};
+use archive_durable::fault::{self, FaultPlan, InjectedFault};
 use archive_model::{Cause, FileName, Root, UploadId, VolumeId};
 use archive_proof::Envelope;
 use jiff::Timestamp;
 use rustix::io::Errno;
 
 /// The fault of the call.
-const FAULTS: [Fault; 3] = [
-    Fault::FailFromHere(Errno::IO),
-    Fault::Fail(Errno::IO),
-    Fault::Fail(Errno::NOSPC),
+const FAULTS: [InjectedFault; 3] = [
+    InjectedFault::FailFromHere(Errno::IO),
+    InjectedFault::Fail(Errno::IO),
+    InjectedFault::Fail(Errno::NOSPC),
 ];
 
 const NAME: &str = "a.warc";
@@ -86,7 +86,7 @@ fn start(machine: &NodeMachine) -> Node {
 /// Starts again, after people have cleared poisoned volumes.
 fn start_again(machine: &NodeMachine) -> Node {
     let node = start(machine);
-    for known in node.disks.volumes.all() {
+    for known in node.disks.volumes.list_volumes() {
         if let (Some(id), Some(VolumeProblem::Poisoned(_))) = (&known.id, &known.problem) {
             node.disks.clear_volume(id, now()).expect("cleared");
         }
@@ -104,11 +104,11 @@ fn store_and_put_aside(machine: &NodeMachine) {
     put_aside(&start(machine)).expect("put aside");
 }
 
-fn items(node: &Node) -> Vec<Item> {
-    let online = node.disks.volumes.online();
+fn items(node: &Node) -> Vec<LocalAtticItem> {
+    let online = node.disks.volumes.online_layouts();
     let listed = online.iter().flat_map(|(volume, layout)| {
-        let listed = attic::list(layout, volume).expect("a list");
-        listed.into_iter().map(|one| attic::item(layout, &one))
+        let listed = attic::list_items(layout, volume).expect("a list");
+        listed.into_iter().map(|one| attic::read_item(layout, &one))
     });
     listed.collect()
 }
@@ -116,7 +116,7 @@ fn items(node: &Node) -> Vec<Item> {
 fn put_aside(node: &Node) -> Result<(), NodeError> {
     node.attic
         .put_copy_aside(
-            &Removal {
+            &RemovalOrder {
                 name: name(),
                 volume: volume("v1"),
                 checksum: root(),
@@ -194,14 +194,14 @@ fn at_every_call(
             let machine = with_volume();
             prepare(&machine);
             let node = start(&machine);
-            fault::arm(Some(FaultPlan {
+            fault::arm_fault(Some(FaultPlan {
                 at,
                 operation: None,
                 fault,
             }));
             let result = act(&machine, &node);
             let is_reached = fault::matched_calls() > at;
-            fault::arm(None);
+            fault::arm_fault(None);
             drop(node);
             let what = format!("{verb}: {fault:?} at {at}: {result:?}");
             check(&machine, &what, result.is_ok());
@@ -307,12 +307,12 @@ fn node_recovers_from_any_failing_call() {
         init,
         |machine, what, is_done| {
             let node = start_again(machine);
-            let known = node.disks.volumes.find(&volume("v2"));
+            let known = node.disks.volumes.find_volume(&volume("v2"));
             assert!(known.is_some() || !is_done, "{what}");
             if known.is_none() {
                 init(machine, &node).expect(what);
             }
-            let online = node.disks.volumes.online();
+            let online = node.disks.volumes.online_layouts();
             assert_eq!(online.len(), 2, "{what}");
         },
     );
@@ -323,7 +323,11 @@ fn node_recovers_from_any_failing_call() {
         |_, node| node.disks.retire_volume(&volume("v1"), now()).map(drop),
         |machine, what, is_done| {
             let node = start_again(machine);
-            let known = node.disks.volumes.find(&volume("v1")).expect("a volume");
+            let known = node
+                .disks
+                .volumes
+                .find_volume(&volume("v1"))
+                .expect("a volume");
             let is_retired = known.problem == Some(VolumeProblem::Retired);
             assert!(is_retired || !is_done, "{what}");
             let entry = node.files.find_copies(&name()).expect("entries").remove(0);
@@ -341,15 +345,15 @@ fn flip_in_memory_is_refused_and_retried() {
     let node = start(&machine);
     let begun = node.files.begin_upload(&upload(), &name(), SIZE as u64);
     let mut receiving = begun.expect("an upload");
-    fault::arm(Some(FaultPlan {
+    fault::arm_fault(Some(FaultPlan {
         at: 0,
         operation: Some("write"),
-        fault: Fault::Flip,
+        fault: InjectedFault::Flip,
     }));
     let written = receiving.write_all(&bytes());
-    fault::arm(None);
+    fault::arm_fault(None);
     written.expect("nothing fails");
-    let refused = receiving.commit(&admission(), now());
+    let refused = receiving.commit_upload(&admission(), now());
     let is_read_back = matches!(refused, Err(NodeError::ReadBack { .. }));
     assert!(is_read_back, "{refused:?}");
     assert!(!machine.target(NAME).file.exists());
@@ -360,9 +364,11 @@ fn flip_in_memory_is_refused_and_retried() {
     let received = usize::try_from(begun.received()).expect("small");
     let sent = blake3::hash(bytes().get(..received).expect("received bytes"));
     assert_ne!(begun.root_so_far(), Root::from_bytes(*sent.as_bytes()));
-    let mut receiving = begun.keep(0).expect("nothing is kept");
+    let mut receiving = begun.keep_prefix(0).expect("nothing is kept");
     receiving.write_all(&bytes()).expect("written");
-    receiving.commit(&admission(), now()).expect("stored");
+    receiving
+        .commit_upload(&admission(), now())
+        .expect("stored");
     assert!(is_under_its_name(&machine, &node, "again"));
 }
 
@@ -375,17 +381,20 @@ fn unsynced_name_keeps_volume_offline() {
     let mut is_synced = false;
     for at in 0.. {
         std::fs::remove_dir_all(machine.path("data/catalog")).expect("no catalog");
-        fault::arm(Some(FaultPlan {
+        fault::arm_fault(Some(FaultPlan {
             at,
             operation: Some("fsync directory"),
-            fault: Fault::Fail(Errno::IO),
+            fault: InjectedFault::Fail(Errno::IO),
         }));
         let opened = machine.open();
         let is_reached = fault::matched_calls() > at;
-        fault::arm(None);
+        fault::arm_fault(None);
         let file = machine.target(NAME).file;
         let directory = file.parent().expect("a directory").display().to_string();
-        for known in opened.iter().flat_map(|(node, _)| node.disks.volumes.all()) {
+        for known in opened
+            .iter()
+            .flat_map(|(node, _)| node.disks.volumes.list_volumes())
+        {
             if let Some(VolumeProblem::Poisoned(why)) = known.problem {
                 is_synced |= why.contains(&format!("{directory}:"));
             }

@@ -22,13 +22,13 @@ fn unsynced_name_is_not_taken_over() {
     for (path, copy) in &copies {
         std::fs::rename(copy, path).expect("under its name again");
     }
-    fault::arm(Some(FaultPlan {
+    fault::arm_fault(Some(FaultPlan {
         at: 0,
         operation: Some("fsync directory"),
-        fault: Fault::Fail(Errno::IO),
+        fault: InjectedFault::Fail(Errno::IO),
     }));
     let refused = restore_item(&node);
-    fault::arm(None);
+    fault::arm_fault(None);
     let directory = target.file.parent().expect("a directory");
     let is_unsynced = matches!(
         &refused,

@@ -48,7 +48,7 @@ enum FeedPhase {
 }
 
 impl Feed {
-    pub(super) const fn after(position: Option<&FeedPosition>) -> Self {
+    pub(super) const fn after_position(position: Option<&FeedPosition>) -> Self {
         let position = match position {
             Some(position) => Some(*position),
             None => None,
@@ -113,7 +113,7 @@ impl StepReader for Feed {
             Some(Step::Listed(end)) => {
                 self.list(Vec::new(), out)?;
                 let position = end.position;
-                let position = position.ok_or_else(|| InvalidMessage::missing("position"))?;
+                let position = position.ok_or_else(|| InvalidMessage::missing_field("position"))?;
                 if let FeedPhase::Listing(_, count) = self.phase
                     && count != end.count
                 {
@@ -251,7 +251,7 @@ mod tests {
             changes(&[6, 7]),
             caught_up(7),
         ];
-        let (steps, end) = read(Feed::after(None), messages).await;
+        let (steps, end) = read(Feed::after_position(None), messages).await;
         let expected = vec![
             FeedStep::Listing,
             FeedStep::File(file("a")),
@@ -271,13 +271,13 @@ mod tests {
     /// Fails if an archive without files is taken for a cut listing, or a known position for an unknown one.
     #[tokio::test]
     async fn feed_begins_with_listing_or_at_position() {
-        let (steps, _) = read(Feed::after(None), vec![listed(0)]).await;
+        let (steps, _) = read(Feed::after_position(None), vec![listed(0)]).await;
         assert_eq!(steps, [FeedStep::Listing, FeedStep::Listed(START)]);
-        let (steps, _) = read(Feed::after(Some(&at(9))), vec![listed(0)]).await;
+        let (steps, _) = read(Feed::after_position(Some(&at(9))), vec![listed(0)]).await;
         assert_eq!(steps, [FeedStep::Listing, FeedStep::Listed(START)]);
-        let (steps, _) = read(Feed::after(Some(&START)), vec![changes(&[6])]).await;
+        let (steps, _) = read(Feed::after_position(Some(&START)), vec![changes(&[6])]).await;
         assert_eq!(steps, [FeedStep::Change(change(6))]);
-        let (steps, _) = read(Feed::after(Some(&START)), vec![caught_up(5)]).await;
+        let (steps, _) = read(Feed::after_position(Some(&START)), vec![caught_up(5)]).await;
         assert_eq!(steps, [FeedStep::CaughtUp(START)]);
     }
 
@@ -303,7 +303,7 @@ mod tests {
             (vec![ChangesResponse { step: None }], "does not know"),
             (vec![message(Step::Listed(Listed::default()))], "`position`"),
         ] {
-            let (_, end) = read(Feed::after(None), messages).await;
+            let (_, end) = read(Feed::after_position(None), messages).await;
             let error = end.unwrap_err();
             assert!(error.contains(why), "{why}: {error}");
         }
@@ -311,7 +311,7 @@ mod tests {
             lineage: 1,
             ..START
         };
-        let (_, end) = read(Feed::after(Some(&another)), vec![caught_up(5)]).await;
+        let (_, end) = read(Feed::after_position(Some(&another)), vec![caught_up(5)]).await;
         assert!(end.unwrap_err().contains("sent changes up to 5-"));
     }
 }

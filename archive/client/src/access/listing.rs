@@ -8,7 +8,7 @@ use proto_archive::{convert, wire};
 
 use super::{Completeness, ListEntry, ListItem, Selection};
 use crate::error::ClientError;
-use crate::file_status::replicas;
+use crate::file_status::read_replicas;
 
 /// A reader of entries. A stream without an end, out of order or miscounted is an error, never a short listing.
 pub(super) struct Entries {
@@ -64,7 +64,7 @@ impl Entries {
         let gaps = end
             .gaps
             .iter()
-            .map(convert::gap)
+            .map(convert::read_gap)
             .collect::<Result<_, _>>()?;
         Ok(Completeness { count, gaps })
     }
@@ -122,7 +122,7 @@ impl TryFrom<wire::ListEntry> for ListEntry {
             size: message.size,
             root: convert::optional_root("root", &message.root)?,
             found: None,
-            replicas: replicas(&message.replicas)?,
+            replicas: read_replicas(&message.replicas)?,
         })
     }
 }

@@ -22,11 +22,11 @@ use super::salvage::{self, Parts, Salvage};
 use super::segments::ExpectedRange;
 use super::slices::{Slice, Slices};
 use super::{Access, FileRange, FileStream, HeldReceipt, Listing, Selection};
-use crate::Answer;
+use crate::CallFuture;
 use crate::archive_status::ArchiveStatus;
 use crate::error::{ARCHIVE, ClientError};
 use crate::limits::ClientLimits;
-use crate::steps::Steps;
+use crate::steps::ArchiveSteps;
 
 /// A reader at the door of a repository. Cheap to clone; clones share the connection.
 ///
@@ -35,16 +35,16 @@ use crate::steps::Steps;
 /// use std::sync::Arc;
 /// use std::time::SystemTime;
 ///
-/// use archive_client::{ClientFile, ClientLimits, Reader};
+/// use archive_client::{ClientFile, ClientLimits, ArchiveReader};
 ///
-/// fn reader(file: &ClientFile) -> Result<Reader, Box<dyn Error>> {
-///     let credentials = file.credentials(None, SystemTime::now())?;
+/// fn reader(file: &ClientFile) -> Result<ArchiveReader, Box<dyn Error>> {
+///     let credentials = file.load_credentials(None, SystemTime::now())?;
 ///     let trust = Arc::new(file.trust_file()?);
-///     Ok(Reader::new(file.repository(&credentials)?, trust, ClientLimits::default()))
+///     Ok(ArchiveReader::new(file.connect_repository(&credentials)?, trust, ClientLimits::default()))
 /// }
 /// ```
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct ArchiveReader {
     client: AccessClient<Channel>,
     trust: Arc<TrustFile>,
     limits: ClientLimits,
@@ -58,7 +58,7 @@ struct BegunReading {
     pieces: StepStream<IdleTimeout<Streaming<GetResponse>>, ExpectedRange>,
 }
 
-impl Reader {
+impl ArchiveReader {
     /// Takes a channel to the repository and the keys whose admissions count.
     pub fn new(channel: Channel, trust: Arc<TrustFile>, limits: ClientLimits) -> Self {
         let client = AccessClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
@@ -96,7 +96,7 @@ impl Reader {
         let request = request(wanted)?;
         let mut client = self.client.clone();
         let stream = self.answer(client.get(request)).await?;
-        let mut stream = IdleTimeout::new(stream, self.limits.answer());
+        let mut stream = IdleTimeout::new(stream, self.limits.answer_limit());
         let untrusted = |reason: String| ClientError::Untrusted(format!("{name}: {reason}"));
         let head = match stream.next().await {
             Some(Ok(message)) => match message.step {
@@ -127,8 +127,8 @@ impl Reader {
         let request = request(wanted)?;
         let mut client = self.client.clone();
         let stream = self.answer(client.salvage(request)).await?;
-        let mut stream = IdleTimeout::new(stream, self.limits.answer());
-        let head = salvage::head(&wanted.name, stream.next().await)?;
+        let mut stream = IdleTimeout::new(stream, self.limits.answer_limit());
+        let head = salvage::read_salvage_head(&wanted.name, stream.next().await)?;
         let (admission, envelope, range) = self.believe(wanted, &head)?;
         let parts = StepStream::new(stream, Parts::new(&admission, range.clone()));
         Ok(Salvage::new(admission, envelope, range, parts))
@@ -152,7 +152,7 @@ impl Reader {
                 admission.name
             )));
         }
-        let range = wanted.range(admission.size)?;
+        let range = wanted.range_within(admission.size)?;
         if (head.start, head.end) != (range.start, range.end) {
             let Head { start, end, .. } = *head;
             let Range {
@@ -183,7 +183,7 @@ impl Reader {
         };
         let mut client = self.client.clone();
         let stream = self.answer(client.list(request)).await?;
-        let stream = IdleTimeout::new(stream, self.limits.answer());
+        let stream = IdleTimeout::new(stream, self.limits.answer_limit());
         Ok(Listing::new(StepStream::new(
             stream,
             Entries::new(selection),
@@ -196,22 +196,25 @@ impl Reader {
             name: name.to_string(),
         });
         let answer = self.answer(call).await?;
-        HeldReceipt::believe(answer.receipt, name, &self.trust)
+        HeldReceipt::believe_receipt(answer.receipt, name, &self.trust)
     }
 
     async fn begin_changes(
         &self,
         after: Option<&FeedPosition>,
-    ) -> Result<Steps<FeedStep>, ClientError> {
+    ) -> Result<ArchiveSteps<FeedStep>, ClientError> {
         let request = ChangesRequest {
             after: after.copied().map(Into::into),
         };
         let mut client = self.client.clone();
         let stream = self.answer(client.changes(request)).await?;
-        let stream = IdleTimeout::new(stream, self.limits.answer().max(feed::LONGEST_SILENCE));
-        Ok(Steps::new(StepStream::of_optional_call(
+        let stream = IdleTimeout::new(
             stream,
-            Feed::after(after),
+            self.limits.answer_limit().max(feed::LONGEST_SILENCE),
+        );
+        Ok(ArchiveSteps::new(StepStream::of_optional_call(
+            stream,
+            Feed::after_position(after),
             "the feed of its files",
         )))
     }
@@ -228,17 +231,17 @@ impl Reader {
         &self,
         call: impl Future<Output = Result<tonic::Response<T>, Status>>,
     ) -> Result<T, ClientError> {
-        let limit = self.limits.answer();
+        let limit = self.limits.answer_limit();
         match tokio::time::timeout(limit, call).await {
             Ok(Ok(response)) => Ok(response.into_inner()),
             Ok(Err(status)) => Err(ClientError::from_status(&status)),
-            Err(_elapsed) => Err(ClientError::TimedOut(ARCHIVE.silence(limit))),
+            Err(_elapsed) => Err(ClientError::TimedOut(ARCHIVE.silence_text(limit))),
         }
     }
 }
 
 fn request(wanted: &FileRange) -> Result<GetRequest, ClientError> {
-    wanted.check()?;
+    wanted.check_range()?;
     let FileRange {
         name,
         start,
@@ -255,32 +258,35 @@ fn request(wanted: &FileRange) -> Result<GetRequest, ClientError> {
     })
 }
 
-impl Access for Reader {
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream> {
+impl Access for ArchiveReader {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, FileStream> {
         Box::pin(self.begin_reading(wanted))
     }
 
-    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices> {
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Slices> {
         Box::pin(self.begin_slices(wanted))
     }
 
-    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage> {
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Salvage> {
         Box::pin(self.begin_salvage(wanted))
     }
 
-    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {
+    fn list<'a>(&'a self, selection: &'a Selection) -> CallFuture<'a, Listing> {
         Box::pin(self.begin_listing(selection))
     }
 
-    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
+    fn receipt<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, HeldReceipt> {
         Box::pin(self.ask_receipt(name))
     }
 
-    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>> {
+    fn changes<'a>(
+        &'a self,
+        after: Option<&'a FeedPosition>,
+    ) -> CallFuture<'a, ArchiveSteps<FeedStep>> {
         Box::pin(self.begin_changes(after))
     }
 
-    fn status(&self) -> Answer<'_, ArchiveStatus> {
+    fn status(&self) -> CallFuture<'_, ArchiveStatus> {
         Box::pin(self.ask_status())
     }
 }
@@ -297,9 +303,13 @@ mod tests {
             let wanted = FileRange {
                 start,
                 end,
-                ..FileRange::whole(name)
+                ..FileRange::whole_file(name)
             };
-            assert_eq!(wanted.range(size).ok(), expected, "{start} {end:?} {size}");
+            assert_eq!(
+                wanted.range_within(size).ok(),
+                expected,
+                "{start} {end:?} {size}"
+            );
         };
         check(0, None, 0, Some(0..0));
         check(0, None, 10, Some(0..10));

@@ -18,7 +18,7 @@ pub struct HeldReceipt {
 
 impl HeldReceipt {
     /// Verifies a receipt: a trusted key must have signed it, for the file `name`.
-    pub(crate) fn believe(
+    pub(crate) fn believe_receipt(
         envelope: String,
         name: &FileName,
         trust: &TrustFile,

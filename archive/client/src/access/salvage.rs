@@ -87,7 +87,7 @@ impl fmt::Debug for Salvage {
 }
 
 /// Returns the head, with which the answer must begin.
-pub(super) fn head(
+pub(super) fn read_salvage_head(
     name: &FileName,
     first: Option<Result<SalvageResponse, Status>>,
 ) -> Result<Head, ClientError> {
@@ -126,11 +126,11 @@ impl StepReader for Parts {
     ) -> Result<(), ClientError> {
         match message.step {
             Some(Step::Segment(segment)) => {
-                let bytes = self.0.accept(&segment)?.bytes;
+                let bytes = self.0.accept_segment(&segment)?.bytes;
                 out.extend((!bytes.is_empty()).then_some(SalvagedPart::Bytes(bytes)));
             }
             Some(Step::Hole(hole)) => {
-                let Range { start, end } = self.0.skip(&(hole.start..hole.end))?;
+                let Range { start, end } = self.0.skip_hole(&(hole.start..hole.end))?;
                 let unknown = hole.unknown;
                 let hole = Hole {
                     start,
@@ -141,13 +141,13 @@ impl StepReader for Parts {
             }
             _ => {
                 let what = "something comes that is neither a segment nor a hole";
-                return Err(self.0.untrusted(what));
+                return Err(self.0.untrusted_answer(what));
             }
         }
         Ok(())
     }
 
     fn end(&mut self, _out: &mut VecDeque<SalvagedPart>) -> Result<(), ClientError> {
-        self.0.complete()
+        self.0.check_complete()
     }
 }

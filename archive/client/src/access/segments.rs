@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use archive_model::{FileContent, FileName, GROUP_SIZE};
-use archive_proof::{Admission, DecodeError, decode};
+use archive_proof::{Admission, DecodeError, decode_ranges};
 use archive_rpc::StepReader;
 use bytes::Bytes;
 use proto_archive::wire::get_response::Step;
@@ -45,14 +45,14 @@ impl ExpectedRange {
     }
 
     /// Skips `hole`, a range that no replica has, and returns the part of it that was wanted.
-    pub(super) fn skip(&mut self, hole: &Range<u64>) -> Result<Range<u64>, ClientError> {
+    pub(super) fn skip_hole(&mut self, hole: &Range<u64>) -> Result<Range<u64>, ClientError> {
         let Range { start, end } = self.rest;
         // A hole consists of whole groups, or ends with the range that was asked for.
         let begins = hole.start == start || (start < hole.start && hole.start == self.wanted.start);
         let ends =
             hole.end == end || hole.end == self.wanted.end || hole.end.is_multiple_of(GROUP_SIZE);
         if !begins || !ends || hole.start >= hole.end || hole.end > end {
-            return Err(self.untrusted(&format!(
+            return Err(self.untrusted_answer(&format!(
                 "a hole from {} to {} does not fit; {end} is the end",
                 hole.start, hole.end
             )));
@@ -66,7 +66,7 @@ impl ExpectedRange {
     }
 
     /// Proves a segment and returns the part of it that is wanted.
-    pub(super) fn accept(&mut self, segment: &Segment) -> Result<Piece, ClientError> {
+    pub(super) fn accept_segment(&mut self, segment: &Segment) -> Result<Piece, ClientError> {
         let Segment {
             offset,
             length,
@@ -84,14 +84,14 @@ impl ExpectedRange {
             end,
         } = self.rest;
         if offset != expected {
-            return Err(self.untrusted(&format!(
+            return Err(self.untrusted_answer(&format!(
                 "the next segment should begin at {expected}, and begins at {offset}"
             )));
         }
         let ends = offset.checked_add(length).filter(|last| *last <= end);
         let whole = |last: &u64| last.is_multiple_of(GROUP_SIZE) || *last == end;
         let Some(last) = ends.filter(whole).filter(|_| length > 0) else {
-            return Err(self.untrusted(&format!(
+            return Err(self.untrusted_answer(&format!(
                 "a segment at {offset} of {length} bytes does not fit; {end} is the end"
             )));
         };
@@ -114,22 +114,22 @@ impl ExpectedRange {
         let room = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(room.min(encoded.len()));
         let ranges = std::slice::from_ref(&range);
-        decode(encoded, self.content, ranges, |_offset, proven| {
+        decode_ranges(encoded, self.content, ranges, |_offset, proven| {
             bytes.extend_from_slice(proven);
             Ok(())
         })
-        .map_err(|error: DecodeError| self.untrusted(&error.to_string()))?;
+        .map_err(|error: DecodeError| self.untrusted_answer(&error.to_string()))?;
         Ok(bytes.into())
     }
 
-    pub(super) fn untrusted(&self, reason: &str) -> ClientError {
+    pub(super) fn untrusted_answer(&self, reason: &str) -> ClientError {
         ClientError::Untrusted(format!(
             "{}: after byte {}: {reason}",
             self.name, self.rest.start
         ))
     }
 
-    pub(super) fn complete(&self) -> Result<(), ClientError> {
+    pub(super) fn check_complete(&self) -> Result<(), ClientError> {
         let name = &self.name;
         let rest = &self.rest;
         if rest.start < rest.end {
@@ -149,9 +149,9 @@ impl StepReader for ExpectedRange {
 
     fn read(&mut self, message: GetResponse, out: &mut VecDeque<Piece>) -> Result<(), ClientError> {
         let Some(Step::Segment(segment)) = message.step else {
-            return Err(self.untrusted("something comes that is no segment"));
+            return Err(self.untrusted_answer("something comes that is no segment"));
         };
-        let piece = self.accept(&segment)?;
+        let piece = self.accept_segment(&segment)?;
         // Only the segment of an empty file has no wanted byte: no wanted range of another file is empty, and each
         // group that must come has a byte of it. Nothing is lost: what an empty file has is in its admission, and no
         // proof is of no bytes.
@@ -162,6 +162,6 @@ impl StepReader for ExpectedRange {
     }
 
     fn end(&mut self, _out: &mut VecDeque<Piece>) -> Result<(), ClientError> {
-        self.complete()
+        self.check_complete()
     }
 }

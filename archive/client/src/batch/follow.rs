@@ -11,11 +11,11 @@ use bytes::{Buf, Bytes, BytesMut};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep};
 
-use super::{Batch, JobOutput, JobStatus, Submission};
+use super::{Batch, JobOutput, JobStatus, JobSubmission};
 use crate::error::ClientError;
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
-use crate::steps::Steps;
+use crate::steps::ArchiveSteps;
 
 /// The first pause before a job is looked at again; it doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
@@ -48,17 +48,17 @@ impl WatchPace {
 /// Submits a job and waits for its end. Called again after a crash, under the same id, it waits for the same job.
 ///
 /// # Errors
-/// As those of [`Batch::submit`] and [`wait`].
-pub async fn run(
+/// As those of [`Batch::submit`] and [`wait_for_job`].
+pub async fn run_job(
     batch: &dyn Batch,
-    submission: &Submission,
+    submission: &JobSubmission,
     limits: ClientLimits,
 ) -> Result<JobStatus, ClientError> {
     let job = batch.submit(submission).await?;
     if job.state.has_ended() {
         return Ok(job);
     }
-    wait(batch, &job.id, limits).await
+    wait_for_job(batch, &job.id, limits).await
 }
 
 /// Waits until a job has ended, however long that takes; gives up when the archive does not answer for as long as
@@ -66,7 +66,7 @@ pub async fn run(
 ///
 /// # Errors
 /// The archive has no such job, or keeps it no longer; or it does not answer.
-pub async fn wait(
+pub async fn wait_for_job(
     batch: &dyn Batch,
     id: &JobId,
     limits: ClientLimits,
@@ -77,7 +77,7 @@ pub async fn wait(
 /// Waits until a job has ended, or until `goes_on` returns `false` for its status.
 ///
 /// # Errors
-/// As those of [`wait`].
+/// As those of [`wait_for_job`].
 pub async fn wait_while(
     batch: &dyn Batch,
     id: &JobId,
@@ -85,7 +85,7 @@ pub async fn wait_while(
     mut goes_on: impl FnMut(&JobStatus) -> bool,
 ) -> Result<JobStatus, ClientError> {
     let pace = WatchPace::new(limits);
-    watch(batch, id, pace, |look| {
+    watch_job(batch, id, pace, |look| {
         look.is_err() || look.is_ok_and(&mut goes_on)
     })
     .await
@@ -95,8 +95,8 @@ pub async fn wait_while(
 /// each look, and each error after which the archive is asked again.
 ///
 /// # Errors
-/// As those of [`wait`].
-pub async fn watch(
+/// As those of [`wait_for_job`].
+pub async fn watch_job(
     batch: &dyn Batch,
     id: &JobId,
     pace: WatchPace,
@@ -110,10 +110,10 @@ pub async fn watch(
             Ok(job) if job.state.has_ended() => return Ok(job),
             Ok(open) if !goes_on(Ok(&open)) => return Ok(open),
             Ok(_open) => {
-                retry.progress(begin.elapsed());
+                retry.note_progress(begin.elapsed());
                 sleep(look.next_pause()).await;
             }
-            Err(error) if error.is_passing() => match retry.pause(begin.elapsed()) {
+            Err(error) if error.is_passing() => match retry.next_pause(begin.elapsed()) {
                 Some(pause) if goes_on(Err(&error)) => sleep(pause).await,
                 _ => return Err(error),
             },
@@ -126,7 +126,7 @@ pub async fn watch(
 ///
 /// # Errors
 /// The archive has no such job, the job has not ended, or it is another caller's.
-pub async fn lines(
+pub async fn read_output_lines(
     batch: &dyn Batch,
     id: &JobId,
     left: JobOutput,
@@ -137,7 +137,7 @@ pub async fn lines(
 /// The lines of an output, without their ends. They end only when the archive has sent all of them.
 #[derive(Debug)]
 pub struct JobLines {
-    pieces: Steps<Bytes>,
+    pieces: ArchiveSteps<Bytes>,
     /// The rest of the last piece that came.
     piece: Bytes,
     /// The beginning of a line that came in an earlier piece.
@@ -145,7 +145,7 @@ pub struct JobLines {
 }
 
 impl JobLines {
-    fn new(pieces: Steps<Bytes>) -> Self {
+    fn new(pieces: ArchiveSteps<Bytes>) -> Self {
         Self {
             pieces,
             piece: Bytes::new(),
@@ -204,7 +204,7 @@ impl JobFailure {
     ///
     /// # Errors
     /// The line is not one of the list of errors.
-    pub fn read(line: &[u8]) -> Result<Self, ClientError> {
+    pub fn read_line(line: &[u8]) -> Result<Self, ClientError> {
         serde_json::from_slice(line).map_err(|error| {
             ClientError::Untrusted(format!("cannot read a line of the list of errors: {error}"))
         })
@@ -231,35 +231,35 @@ mod tests {
     use proto_archive::{convert, wire};
 
     use super::*;
-    use crate::Answer;
+    use crate::CallFuture;
     use crate::batch::JobDescription;
 
     /// An archive that answers questions for a job as its script says, and nothing else.
     struct ScriptedBatch(Mutex<VecDeque<Result<JobStatus, ClientError>>>);
 
-    fn nothing<T: Send + 'static>() -> Answer<'static, T> {
+    fn nothing<T: Send + 'static>() -> CallFuture<'static, T> {
         Box::pin(ready(Err(ClientError::NotOffered("this".to_owned()))))
     }
 
     impl Batch for ScriptedBatch {
-        fn jobs(&self) -> Answer<'_, Vec<JobDescription>> {
+        fn jobs(&self) -> CallFuture<'_, Vec<JobDescription>> {
             nothing()
         }
 
-        fn submit<'a>(&'a self, _submission: &'a Submission) -> Answer<'a, JobStatus> {
+        fn submit<'a>(&'a self, _submission: &'a JobSubmission) -> CallFuture<'a, JobStatus> {
             nothing()
         }
 
-        fn list(&self, _own: bool, _open: bool) -> Answer<'_, Steps<JobStatus>> {
+        fn list(&self, _own: bool, _open: bool) -> CallFuture<'_, ArchiveSteps<JobStatus>> {
             nothing()
         }
 
-        fn find<'a>(&'a self, _id: &'a JobId) -> Answer<'a, JobStatus> {
+        fn find<'a>(&'a self, _id: &'a JobId) -> CallFuture<'a, JobStatus> {
             let next = self.0.lock().pop_front();
             Box::pin(ready(next.unwrap()))
         }
 
-        fn cancel<'a>(&'a self, _id: &'a JobId) -> Answer<'a, JobStatus> {
+        fn cancel<'a>(&'a self, _id: &'a JobId) -> CallFuture<'a, JobStatus> {
             nothing()
         }
 
@@ -268,7 +268,7 @@ mod tests {
             _id: &'a JobId,
             _left: JobOutput,
             _offset: u64,
-        ) -> Answer<'a, Steps<Bytes>> {
+        ) -> CallFuture<'a, ArchiveSteps<Bytes>> {
             nothing()
         }
     }
@@ -309,7 +309,7 @@ mod tests {
         };
         let mut seen = Vec::new();
         let id = JobId::new("j-1").unwrap();
-        let ended = watch(&batch, &id, pace, |look| {
+        let ended = watch_job(&batch, &id, pace, |look| {
             seen.push(if look.is_ok() { "open" } else { "silent" });
             seen.len() < most_looks
         });
@@ -358,7 +358,7 @@ mod tests {
             .iter()
             .map(|piece| Ok(Bytes::from_static(piece)))
             .collect();
-        let mut lines = JobLines::new(Steps::new(tokio_stream::iter(pieces)));
+        let mut lines = JobLines::new(ArchiveSteps::new(tokio_stream::iter(pieces)));
         let mut all = Vec::new();
         loop {
             match lines.next().await {
@@ -405,12 +405,12 @@ mod tests {
     #[test]
     fn failure_is_read_as_archive_writes_it() {
         let line = br#"{"file":"a.warc","node":"n-1","offset":7,"kind":"damaged","reason":"x"}"#;
-        let failure = JobFailure::read(line).unwrap();
+        let failure = JobFailure::read_line(line).unwrap();
         assert_eq!((failure.file.as_str(), failure.offset), ("a.warc", Some(7)));
         assert!(!failure.is_unread());
         assert_eq!(failure.node(), NodeId::new("n-1").ok());
         let line = br#"{"file":"b.warc","node":"","offset":null,"kind":"unread","reason":"y"}"#;
-        let unread = JobFailure::read(line).unwrap();
+        let unread = JobFailure::read_line(line).unwrap();
         assert!(unread.is_unread() && unread.node().is_none());
         for bad in [
             &b""[..],
@@ -418,7 +418,7 @@ mod tests {
             br#"{"file":"../x","node":"","offset":null,"kind":"job","reason":""}"#,
             br#"{"file":"x","node":"","offset":null,"kind":"tired","reason":""}"#,
         ] {
-            assert!(JobFailure::read(bad).is_err());
+            assert!(JobFailure::read_line(bad).is_err());
         }
     }
 }

@@ -6,7 +6,7 @@ use proto_archive::convert;
 use proto_archive::wire::batch_jobs_response as wire;
 use serde::Serialize;
 
-use crate::error::plain;
+use crate::error::visible_text;
 
 /// A built-in job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -42,9 +42,9 @@ impl TryFrom<wire::Job> for JobDescription {
 
     fn try_from(message: wire::Job) -> Result<Self, InvalidMessage> {
         Ok(Self {
-            name: plain(&message.name),
-            about: plain(&message.about),
-            output: plain(&message.output),
+            name: visible_text(&message.name),
+            about: visible_text(&message.about),
+            output: visible_text(&message.output),
             arguments: message.arguments.into_iter().map(Into::into).collect(),
             reduce: convert::reduce("reduce", message.reduce)?,
         })
@@ -54,10 +54,10 @@ impl TryFrom<wire::Job> for JobDescription {
 impl From<wire::Argument> for JobArgument {
     fn from(message: wire::Argument) -> Self {
         Self {
-            name: plain(&message.name),
-            about: plain(&message.about),
+            name: visible_text(&message.name),
+            about: visible_text(&message.about),
             required: message.required,
-            default: plain(&message.default),
+            default: visible_text(&message.default),
         }
     }
 }

@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep};
 use tonic::transport::Channel;
 use tonic::{Response, Status, Streaming};
 
-use super::{Batch, JobDescription, JobOutput, JobStatus, Submission};
-use crate::Answer;
-use crate::error::{ClientError, failed};
-use crate::ingest::within;
+use super::{Batch, JobDescription, JobOutput, JobStatus, JobSubmission};
+use crate::CallFuture;
+use crate::error::{ClientError, call_failed};
+use crate::ingest::within_limit;
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
-use crate::steps::Steps;
+use crate::steps::ArchiveSteps;
 
 /// A researcher, who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
 ///
@@ -53,9 +53,9 @@ impl Researcher {
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, ClientError> {
         let doing = "waiting for the archive's answer";
-        match within(limit, doing, call).await? {
+        match within_limit(limit, doing, call).await? {
             Ok(response) => Ok(response.into_inner()),
-            Err(status) => Err(failed("batch jobs", &status)),
+            Err(status) => Err(call_failed("batch jobs", &status)),
         }
     }
 
@@ -64,26 +64,29 @@ impl Researcher {
         &self,
         reader: T,
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
-    ) -> Result<Steps<T::Item>, ClientError> {
-        let limit = self.limits.answer();
+    ) -> Result<ArchiveSteps<T::Item>, ClientError> {
+        let limit = self.limits.answer_limit();
         let stream = IdleTimeout::new(self.answer(limit, call).await?, limit);
-        Ok(Steps::new(StepStream::of_optional_call(
+        Ok(ArchiveSteps::new(StepStream::of_optional_call(
             stream,
             reader,
             "batch jobs",
         )))
     }
 
-    async fn submit_once(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
+    async fn submit_once(&self, submission: &JobSubmission) -> Result<JobStatus, ClientError> {
         let mut client = self.client.clone();
-        let messages = tokio_stream::iter(submission.messages());
+        let messages = tokio_stream::iter(submission.submit_messages());
         // The limit includes the time for the component to arrive.
-        let limit = self.limits.verification(0);
+        let limit = self.limits.verification_limit(0);
         let answer = self.answer(limit, client.batch_submit(messages)).await?;
         meant(answer, &submission.id)
     }
 
-    async fn submit_until_known(&self, submission: &Submission) -> Result<JobStatus, ClientError> {
+    async fn submit_until_known(
+        &self,
+        submission: &JobSubmission,
+    ) -> Result<JobStatus, ClientError> {
         let begin = Instant::now();
         let mut retry = Retry::new(self.limits);
         loop {
@@ -91,7 +94,7 @@ impl Researcher {
                 Err(error) if error.is_passing() => error,
                 answer => return answer,
             };
-            match retry.pause(begin.elapsed()) {
+            match retry.next_pause(begin.elapsed()) {
                 Some(pause) => sleep(pause).await,
                 None => return Err(error),
             }
@@ -177,21 +180,21 @@ impl StepReader for Output {
 }
 
 impl Batch for Researcher {
-    fn jobs(&self) -> Answer<'_, Vec<JobDescription>> {
+    fn jobs(&self) -> CallFuture<'_, Vec<JobDescription>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.batch_jobs(wire::BatchJobsRequest {});
-            let answer = self.answer(self.limits.answer(), call).await?;
+            let answer = self.answer(self.limits.answer_limit(), call).await?;
             let jobs = answer.jobs.into_iter().map(JobDescription::try_from);
             Ok(jobs.collect::<Result<_, _>>()?)
         })
     }
 
-    fn submit<'a>(&'a self, submission: &'a Submission) -> Answer<'a, JobStatus> {
+    fn submit<'a>(&'a self, submission: &'a JobSubmission) -> CallFuture<'a, JobStatus> {
         Box::pin(self.submit_until_known(submission))
     }
 
-    fn list(&self, own: bool, open: bool) -> Answer<'_, Steps<JobStatus>> {
+    fn list(&self, own: bool, open: bool) -> CallFuture<'_, ArchiveSteps<JobStatus>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.batch_list(wire::BatchListRequest { own, open });
@@ -199,19 +202,19 @@ impl Batch for Researcher {
         })
     }
 
-    fn find<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus> {
+    fn find<'a>(&'a self, id: &'a JobId) -> CallFuture<'a, JobStatus> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.batch_find(wire::BatchRef { id: id.to_string() });
-            meant(self.answer(self.limits.answer(), call).await?, id)
+            meant(self.answer(self.limits.answer_limit(), call).await?, id)
         })
     }
 
-    fn cancel<'a>(&'a self, id: &'a JobId) -> Answer<'a, JobStatus> {
+    fn cancel<'a>(&'a self, id: &'a JobId) -> CallFuture<'a, JobStatus> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.batch_cancel(wire::BatchRef { id: id.to_string() });
-            meant(self.answer(self.limits.answer(), call).await?, id)
+            meant(self.answer(self.limits.answer_limit(), call).await?, id)
         })
     }
 
@@ -220,7 +223,7 @@ impl Batch for Researcher {
         id: &'a JobId,
         left: JobOutput,
         offset: u64,
-    ) -> Answer<'a, Steps<Bytes>> {
+    ) -> CallFuture<'a, ArchiveSteps<Bytes>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.batch_output(wire::BatchOutputRequest {

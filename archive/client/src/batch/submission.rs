@@ -40,7 +40,7 @@ impl fmt::Debug for Code {
 
 /// A job to submit. Whatever is absent is as the archive is set.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Submission {
+pub struct JobSubmission {
     /// The id of the job, made by the caller who submits it.
     pub id: JobId,
     /// The program of the job.
@@ -67,16 +67,16 @@ pub struct Submission {
     pub keep: Option<Duration>,
 }
 
-impl Submission {
+impl JobSubmission {
     /// Returns a built-in job over all files, with everything else as the archive is set.
     ///
     /// ```
-    /// use archive_client::batch::Submission;
+    /// use archive_client::batch::JobSubmission;
     /// use archive_model::JobId;
     /// let id = JobId::new("cdx-1")?;
-    /// let job = Submission {
+    /// let job = JobSubmission {
     ///     arguments: vec![("post-append".to_owned(), "true".to_owned())],
-    ///     ..Submission::built_in(id, "extract-cdx")
+    ///     ..JobSubmission::built_in(id, "extract-cdx")
     /// };
     /// assert_eq!(job.names, None);
     /// # Ok::<(), archive_model::InvalidId>(())
@@ -99,7 +99,9 @@ impl Submission {
     }
 
     /// Returns the messages that are sent, in order.
-    pub(super) fn messages(&self) -> impl Iterator<Item = BatchSubmitRequest> + Send + use<> {
+    pub(super) fn submit_messages(
+        &self,
+    ) -> impl Iterator<Item = BatchSubmitRequest> + Send + use<> {
         let (bytes, job, component) = match &self.code {
             Code::BuiltIn(name) => (Bytes::new(), name.clone(), Bytes::new()),
             Code::Component { digest, bytes } => {
@@ -125,7 +127,7 @@ impl Submission {
             file_time_ms: milliseconds(self.file_time),
             memory: self.memory.unwrap_or_default(),
             output: self.output.unwrap_or_default(),
-            names: convert::names(self.names.as_ref()),
+            names: convert::wire_names(self.names.as_ref()),
             keep_ms: milliseconds(self.keep),
         };
         let open = Step::Open(Open {
@@ -160,15 +162,18 @@ mod tests {
     fn component_is_sent_in_pieces_after_spec() {
         let bytes = Bytes::from(vec![7; 2 * CHUNK + 1]);
         let digest = Root::from_bytes([1; 32]);
-        let submission = Submission {
+        let submission = JobSubmission {
             code: Code::Component { digest, bytes },
             arguments: vec![("a".into(), String::new())],
             time: Some(Duration::from_nanos(1)),
             output: Some(9),
             keep: Some(Duration::from_mins(1)),
-            ..Submission::built_in(JobId::new("j").unwrap(), "")
+            ..JobSubmission::built_in(JobId::new("j").unwrap(), "")
         };
-        let steps: Vec<_> = submission.messages().map(|m| m.step.unwrap()).collect();
+        let steps: Vec<_> = submission
+            .submit_messages()
+            .map(|m| m.step.unwrap())
+            .collect();
         let [Step::Open(open), rest @ ..] = steps.as_slice() else {
             panic!("{steps:?}");
         };
@@ -181,10 +186,10 @@ mod tests {
             Step::Open(_) => panic!("twice"),
         });
         assert_eq!(sizes.collect::<Vec<_>>(), [CHUNK, CHUNK, 1]);
-        let built_in = Submission {
+        let built_in = JobSubmission {
             code: Code::BuiltIn("checksum".into()),
             ..submission
         };
-        assert_eq!(built_in.messages().count(), 1);
+        assert_eq!(built_in.submit_messages().count(), 1);
     }
 }

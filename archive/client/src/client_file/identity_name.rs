@@ -14,7 +14,7 @@ pub struct IdentityName {
 
 impl IdentityName {
     /// Returns whether the identity `name` in `role` fits.
-    pub(super) fn fits(&self, role: Role, name: &str) -> bool {
+    pub(super) fn fits_role(&self, role: Role, name: &str) -> bool {
         self.role == role && self.name.as_deref().is_none_or(|own| own == name)
     }
 }
@@ -54,9 +54,9 @@ mod tests {
         for (text, anna, ben) in [("officer", true, true), ("officer/anna", true, false)] {
             let who: IdentityName = text.parse().unwrap();
             assert_eq!(who.to_string(), text);
-            assert_eq!(who.fits(Role::Officer, "anna"), anna);
-            assert_eq!(who.fits(Role::Officer, "ben"), ben);
-            assert!(!who.fits(Role::Reader, "anna"));
+            assert_eq!(who.fits_role(Role::Officer, "anna"), anna);
+            assert_eq!(who.fits_role(Role::Officer, "ben"), ben);
+            assert!(!who.fits_role(Role::Reader, "anna"));
         }
         for bad in [
             "",

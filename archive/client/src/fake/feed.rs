@@ -12,7 +12,7 @@ use super::{FakeArchive, KeptFile, State, unknown};
 use crate::access::FeedStep;
 use crate::error::ClientError;
 use crate::ingest::Deposit;
-use crate::steps::Steps;
+use crate::steps::ArchiveSteps;
 
 /// Every change since the feed began.
 pub(super) struct Feed {
@@ -68,7 +68,7 @@ impl Feed {
 
 impl State {
     /// Adds a change of a file to the feed.
-    pub(super) fn tell(&mut self, kind: ChangeKind, kept: &KeptFile) {
+    pub(super) fn tell_followers(&mut self, kind: ChangeKind, kept: &KeptFile) {
         self.feed.add(kind, kept.in_feed());
     }
 
@@ -108,13 +108,13 @@ impl FakeArchive {
     /// # Errors
     ///
     /// [`ClientError::NotFound`] if the archive does not have the file, or it is withdrawn already.
-    pub fn withdraw(&self, name: &FileName) -> Result<(), ClientError> {
+    pub fn withdraw_file(&self, name: &FileName) -> Result<(), ClientError> {
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
         let mut state = self.state();
         if !state.withdrawn.insert(name.clone()) {
             return Err(unknown(name));
         }
-        state.tell(ChangeKind::Withdrawn, &kept);
+        state.tell_followers(ChangeKind::Withdrawn, &kept);
         Ok(())
     }
 
@@ -123,13 +123,13 @@ impl FakeArchive {
     /// # Errors
     ///
     /// [`ClientError::NotFound`] if no such file is withdrawn.
-    pub fn restore(&self, name: &FileName) -> Result<(), ClientError> {
+    pub fn restore_file(&self, name: &FileName) -> Result<(), ClientError> {
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
         let mut state = self.state();
         if !state.withdrawn.remove(name) {
             return Err(unknown(name));
         }
-        state.tell(ChangeKind::Restored, &kept);
+        state.tell_followers(ChangeKind::Restored, &kept);
         Ok(())
     }
 
@@ -150,7 +150,7 @@ impl FakeArchive {
             return Err(unknown(name));
         }
         let kept = received.keep(&self.shared.key, state.now())?;
-        state.tell(ChangeKind::NewRoot, &kept);
+        state.tell_followers(ChangeKind::NewRoot, &kept);
         state.files.insert(name.clone(), kept);
         Ok(())
     }
@@ -166,14 +166,14 @@ impl FakeArchive {
     }
 
     /// Returns the error for a store of a file that people have removed.
-    pub(super) fn removed(name: &FileName) -> ClientError {
+    pub(super) fn removed_error(name: &FileName) -> ClientError {
         let error = ArchiveError::Refused(format!(
             "{name} was removed from the archive; its name stays taken, so store it under another"
         ));
         ClientError::Refused(error.to_string())
     }
 
-    pub(super) fn begin_changes(&self, after: Option<&FeedPosition>) -> Steps<FeedStep> {
+    pub(super) fn begin_changes(&self, after: Option<&FeedPosition>) -> ArchiveSteps<FeedStep> {
         let state = self.state();
         let (first, position) = state.begin_feed(after);
         let follower = Follower {
@@ -184,7 +184,7 @@ impl FakeArchive {
             has_caught_up: false,
             is_over: false,
         };
-        Steps::new(stream::unfold(follower, Follower::step))
+        ArchiveSteps::new(stream::unfold(follower, Follower::step))
     }
 }
 

@@ -4,13 +4,13 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use archive_model::{FeedPosition, FileName, GROUP_SIZE, NamePattern, ReplicaKind};
-use archive_proof::{CopyBytes, encode};
+use archive_proof::{CopyBytes, encode_ranges};
 use archive_rpc::InvalidMessage;
 use bytes::Bytes;
 
 use super::replica::Replica;
 use super::{FakeArchive, KeptFile, bug, unknown};
-use crate::Answer;
+use crate::CallFuture;
 use crate::access::{
     Access, Completeness, FeedStep, FileRange, FileStream, HeldReceipt, ListEntry, ListItem,
     Listing, Salvage, SalvagedPart, Selection, Slice, Slices,
@@ -18,12 +18,12 @@ use crate::access::{
 use crate::archive_status::ArchiveStatus;
 use crate::error::ClientError;
 use crate::ingest::CHUNK;
-use crate::steps::Steps;
+use crate::steps::ArchiveSteps;
 
 impl FakeArchive {
     /// Returns the wanted file, and the range of its bytes.
     fn open(&self, wanted: &FileRange) -> Result<(Arc<KeptFile>, Range<u64>), ClientError> {
-        wanted.check()?;
+        wanted.check_range()?;
         let name = &wanted.name;
         let kept = self.find(name).ok_or_else(|| unknown(name))?;
         if let Some(id) = &wanted.replica {
@@ -47,7 +47,7 @@ impl FakeArchive {
                 "{name} is in no replica that was asked for"
             )));
         }
-        let range = wanted.range(kept.admission.size)?;
+        let range = wanted.range_within(kept.admission.size)?;
         Ok((kept, range))
     }
 
@@ -93,7 +93,7 @@ impl FakeArchive {
     fn begin_listing(&self, selection: &Selection) -> Result<Listing, ClientError> {
         let pattern = NamePattern::parse(selection.matching.as_deref().unwrap_or_default());
         let pattern = pattern.map_err(|error| {
-            let refused = InvalidMessage::invalid("match", error.to_string());
+            let refused = InvalidMessage::invalid_field("match", error.to_string());
             ClientError::Invalid(refused.to_string())
         })?;
         let replica = match &selection.replica {
@@ -127,7 +127,7 @@ impl FakeArchive {
         let size = kept.admission.size;
         let root = kept.admission.root;
         match replica {
-            Some(replica) => replica.copy(name, size, root, kept.completed).into(),
+            Some(replica) => replica.file_copy(name, size, root, kept.completed).into(),
             None => ListEntry {
                 name: name.clone(),
                 size,
@@ -145,7 +145,7 @@ impl FakeArchive {
         let replicas = self.shared.replicas.iter();
         ArchiveStatus {
             replicas: replicas
-                .map(|replica| replica.overview(bytes, now))
+                .map(|replica| replica.replica_overview(bytes, now))
                 .collect(),
             files: state.files.len() as u64,
             bytes,
@@ -171,7 +171,7 @@ impl KeptFile {
             outboard: Some(&self.outboard),
         };
         let ranges = std::slice::from_ref(&range);
-        let proven = encode(copy, self.admission.content(), ranges, &mut encoded);
+        let proven = encode_ranges(copy, self.admission.content(), ranges, &mut encoded);
         proven.map_err(|error| bug(&error))?;
         Ok(Slice {
             range,
@@ -181,34 +181,37 @@ impl KeptFile {
 }
 
 impl Access for FakeArchive {
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, FileStream> {
         Box::pin(async move { self.begin_reading(wanted) })
     }
 
-    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices> {
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Slices> {
         Box::pin(async move { self.begin_slices(wanted) })
     }
 
-    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage> {
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Salvage> {
         Box::pin(async move { self.begin_salvage(wanted) })
     }
 
-    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {
+    fn list<'a>(&'a self, selection: &'a Selection) -> CallFuture<'a, Listing> {
         Box::pin(async move { self.begin_listing(selection) })
     }
 
-    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
+    fn receipt<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, HeldReceipt> {
         Box::pin(async move {
             let kept = self.find(name).ok_or_else(|| unknown(name))?;
             self.vouch(&kept)
         })
     }
 
-    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>> {
+    fn changes<'a>(
+        &'a self,
+        after: Option<&'a FeedPosition>,
+    ) -> CallFuture<'a, ArchiveSteps<FeedStep>> {
         Box::pin(async move { Ok(self.begin_changes(after)) })
     }
 
-    fn status(&self) -> Answer<'_, ArchiveStatus> {
+    fn status(&self) -> CallFuture<'_, ArchiveStatus> {
         Box::pin(async move { Ok(self.overview()) })
     }
 }

@@ -7,7 +7,7 @@ use archive_model::{
     CopyCondition, CopyPlace, CopyStanding, FileCopy, FileName, Mode, NodeId, NodeState, ReplicaId,
     ReplicaKind, ReplicaProgress, ReplicaStatus, Root, VolumeId, VolumeState,
 };
-use archive_proof::Custody;
+use archive_proof::CustodyStatement;
 use jiff::Timestamp;
 
 use crate::archive_status::ReplicaOverview;
@@ -25,12 +25,12 @@ pub(super) struct Replica {
 
 impl Replica {
     /// Returns every replica, sorted by id.
-    pub(super) fn all() -> Vec<Self> {
+    pub(super) fn all_replicas() -> Vec<Self> {
         let replica = |name: &str, kind, volume: &str| Self {
-            id: id(name),
+            id: parse_id(name),
             kind,
-            node: id(&format!("{name}-1")),
-            volume: id(volume),
+            node: parse_id(&format!("{name}-1")),
+            volume: parse_id(volume),
         };
         vec![
             replica("one", ReplicaKind::Bitarchive, "volume-one"),
@@ -40,8 +40,8 @@ impl Replica {
     }
 
     /// Returns what a receipt says of a copy.
-    pub(super) fn custody(&self, completed: Timestamp) -> Custody {
-        Custody {
+    pub(super) fn custody_statement(&self, completed: Timestamp) -> CustodyStatement {
+        CustodyStatement {
             replica: self.id.clone(),
             kind: self.kind,
             completed,
@@ -51,7 +51,7 @@ impl Replica {
     }
 
     /// Returns the status of a file in the replica.
-    pub(super) fn status(&self, completed: Timestamp) -> ReplicaStatus {
+    pub(super) fn replica_status(&self, completed: Timestamp) -> ReplicaStatus {
         ReplicaStatus {
             replica: self.id.clone(),
             progress: ReplicaProgress::UploadCompleted,
@@ -65,7 +65,13 @@ impl Replica {
     }
 
     /// Returns the copy of a file in the replica.
-    pub(super) fn copy(&self, name: &FileName, size: u64, root: Root, at: Timestamp) -> FileCopy {
+    pub(super) fn file_copy(
+        &self,
+        name: &FileName,
+        size: u64,
+        root: Root,
+        at: Timestamp,
+    ) -> FileCopy {
         FileCopy {
             name: name.clone(),
             size,
@@ -81,7 +87,7 @@ impl Replica {
     }
 
     /// Returns the overview of the replica, with `bytes` of files in it.
-    pub(super) fn overview(&self, bytes: u64, now: Timestamp) -> ReplicaOverview {
+    pub(super) fn replica_overview(&self, bytes: u64, now: Timestamp) -> ReplicaOverview {
         let free = TOTAL.saturating_sub(bytes);
         let volume = VolumeState {
             volume: Some(self.volume.clone()),
@@ -97,7 +103,7 @@ impl Replica {
             seen: Some(now),
             alive: true,
             mode: Some(Mode::ReadWrite),
-            ..NodeState::unheard(self.node.clone())
+            ..NodeState::unheard_node(self.node.clone())
         };
         ReplicaOverview {
             replica: self.id.clone(),
@@ -112,6 +118,6 @@ impl Replica {
 }
 
 /// Parses an id that this crate has written itself.
-pub(super) fn id<T: FromStr<Err: fmt::Debug>>(text: &str) -> T {
+pub(super) fn parse_id<T: FromStr<Err: fmt::Debug>>(text: &str) -> T {
     text.parse().expect("an id")
 }

@@ -16,9 +16,9 @@ use tonic::Streaming;
 use tonic::transport::Channel;
 
 use super::{AnnouncedDigests, CHUNK, Deposit, DigestComparison, Ingest, StoreEvent, StoredFile};
-use crate::Answer;
+use crate::CallFuture;
 use crate::error::ClientError;
-use crate::file_status::{FileStatus, replicas, text};
+use crate::file_status::{FileStatus, nonempty_text, read_replicas};
 use crate::limits::ClientLimits;
 use crate::retry::Retry;
 
@@ -69,7 +69,7 @@ impl Depositor {
         deposit: &Deposit,
         watch: &(dyn Fn(StoreEvent<'_>) + Send + Sync),
     ) -> Result<StoredFile, ClientError> {
-        deposit.check()?;
+        deposit.check_source()?;
         let begin = Instant::now();
         let mut retry = Retry::new(self.limits);
         let mut furthest = 0;
@@ -89,13 +89,13 @@ impl Depositor {
             };
             if attempt.offset > furthest {
                 furthest = attempt.offset;
-                retry.progress(begin.elapsed());
+                retry.note_progress(begin.elapsed());
             }
-            let Some(pause) = retry.pause(begin.elapsed()) else {
+            let Some(pause) = retry.next_pause(begin.elapsed()) else {
                 return Err(error);
             };
             watch(StoreEvent::Retrying {
-                failed: retry.failed(),
+                failed: retry.failed_tries(),
                 pause,
                 error: &error,
             });
@@ -108,8 +108,8 @@ impl Depositor {
         let request = StatRequest {
             name: name.as_str().to_owned(),
         };
-        let status = within(
-            self.limits.answer(),
+        let status = within_limit(
+            self.limits.answer_limit(),
             "waiting for the archive's answer",
             async {
                 client
@@ -134,11 +134,11 @@ impl Ingest for Depositor {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, StoredFile> {
+    ) -> CallFuture<'a, StoredFile> {
         Box::pin(self.keep_storing(deposit, watch))
     }
 
-    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus> {
+    fn stat<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, FileStatus> {
         Box::pin(self.ask_status(name))
     }
 }
@@ -163,18 +163,22 @@ impl Attempt<'_> {
         // The channel has room: the open is its first message.
         self.hand_over(&requests, self.open()).await?;
         let mut client = self.depositor.client.clone();
-        let mut answers = within(limits.answer(), "waiting for the archive's answer", async {
-            let answers = client.store(ReceiverStream::new(outgoing)).await;
-            answers.map_err(|status| ClientError::from_status(&status))
-        })
+        let mut answers = within_limit(
+            limits.answer_limit(),
+            "waiting for the archive's answer",
+            async {
+                let answers = client.store(ReceiverStream::new(outgoing)).await;
+                answers.map_err(|status| ClientError::from_status(&status))
+            },
+        )
         .await??
         .into_inner();
 
         // `Taken` may come before `Ready`: the replicas verify what they have of an earlier stream.
-        let longest = limits.verification(self.deposit.size);
-        let first = within(longest, "waiting for the archive to be ready", async {
+        let longest = limits.verification_limit(self.deposit.size);
+        let first = within_limit(longest, "waiting for the archive to be ready", async {
             loop {
-                match self.next(&mut answers, limits.answer()).await {
+                match self.next(&mut answers, limits.answer_limit()).await {
                     Ok(Response::Taken(0)) => {}
                     other => return other,
                 }
@@ -198,7 +202,7 @@ impl Attempt<'_> {
             return self.believe(stored);
         }
         drop(requests);
-        let verification = limits.verification(self.deposit.size);
+        let verification = limits.verification_limit(self.deposit.size);
         loop {
             match self.next(&mut answers, verification).await? {
                 Response::Stored(stored) => return self.believe(stored),
@@ -219,9 +223,9 @@ impl Attempt<'_> {
             let length = rest.min(CHUNK);
             let step = match length {
                 0 => Request::Close(Close {}),
-                _ => Request::Data(self.deposit.read(self.sent, length).await?),
+                _ => Request::Data(self.deposit.read_block(self.sent, length).await?),
             };
-            let stall = self.depositor.limits.stall();
+            let stall = self.depositor.limits.stall_limit();
             let deadline = Instant::now() + stall;
             loop {
                 tokio::select! {
@@ -257,7 +261,7 @@ impl Attempt<'_> {
         &self,
         answers: &mut Streaming<StoreResponse>,
     ) -> Result<store_response::Stored, ClientError> {
-        let limit = self.depositor.limits.answer();
+        let limit = self.depositor.limits.answer_limit();
         loop {
             match self.next(answers, limit).await? {
                 Response::Stored(stored) => return Ok(stored),
@@ -305,7 +309,7 @@ impl Attempt<'_> {
     ) -> Result<Response, ClientError> {
         let name = &self.deposit.name;
         let doing = "waiting for the archive to continue";
-        let message = within(limit, doing, answers.message()).await?;
+        let message = within_limit(limit, doing, answers.message()).await?;
         let message = message.map_err(|status| ClientError::from_status(&status))?;
         let message = message.ok_or_else(|| {
             ClientError::Unavailable(format!(
@@ -335,7 +339,7 @@ impl Attempt<'_> {
                 "the receipt is for {found}, {bytes} bytes"
             )));
         }
-        match announced.compare(&admission) {
+        match announced.compare_digests(&admission) {
             DigestComparison::Same => {}
             DigestComparison::Differs(which) => {
                 return Err(untrusted(format!(
@@ -355,8 +359,8 @@ impl Attempt<'_> {
             receipt,
             admission,
             already: stored.already,
-            replicas: replicas(&stored.replicas)?,
-            similar_name: text(&stored.similar_name),
+            replicas: read_replicas(&stored.replicas)?,
+            similar_name: nonempty_text(&stored.similar_name),
         })
     }
 
@@ -373,7 +377,7 @@ fn request(step: Request) -> StoreRequest {
 }
 
 /// Returns what `future` yields, unless `limit` passes first.
-pub(crate) async fn within<F: Future>(
+pub(crate) async fn within_limit<F: Future>(
     limit: Duration,
     doing: &str,
     future: F,

@@ -34,7 +34,7 @@ impl<P: Iterator<Item = io::Result<SalvagedPart>>> Stretches<P> {
     }
 
     /// Returns the offset of the next byte.
-    pub(super) const fn at(&self) -> u64 {
+    pub(super) const fn current_offset(&self) -> u64 {
         self.at
     }
 
@@ -44,7 +44,7 @@ impl<P: Iterator<Item = io::Result<SalvagedPart>>> Stretches<P> {
     }
 
     /// Skips holes up to the first bytes, and returns their offset.
-    pub(super) fn begin(&mut self) -> io::Result<u64> {
+    pub(super) fn begin_stretch(&mut self) -> io::Result<u64> {
         while !self.fill()?
             && let Some(end) = self.hole.take()
         {

@@ -8,7 +8,7 @@
 
 mod made;
 
-use archive_formats::warc::Writer;
+use archive_formats::warc::WarcWriter;
 use bytes::Bytes;
 
 use super::*;
@@ -164,12 +164,16 @@ const GROUP: u64 = 16_384;
 #[test]
 fn record_with_length_leaves_nothing_unknown() {
     let inner = write(
-        Writer::plain(Vec::new()),
+        WarcWriter::plain_writer(Vec::new()),
         "in.warc",
         [[7; 100].as_slice(); 400].into_iter(),
     );
     let blocks = [[1; 300].as_slice(), &inner.bytes, &[2; 300]];
-    let made = write(Writer::plain(Vec::new()), "a.warc", blocks.into_iter());
+    let made = write(
+        WarcWriter::plain_writer(Vec::new()),
+        "a.warc",
+        blocks.into_iter(),
+    );
     let hole = 2 * GROUP..3 * GROUP;
     let losses = found(
         &made,
@@ -208,7 +212,7 @@ fn record_with_length_leaves_nothing_unknown() {
 fn a_member_that_spans_records_names_those_around() {
     let blocks: Vec<Vec<u8>> = (1..30).map(|seed| noise(9_000, seed)).collect();
     let plain = write(
-        Writer::plain(Vec::new()),
+        WarcWriter::plain_writer(Vec::new()),
         "a.warc",
         blocks.iter().map(Vec::as_slice),
     );
@@ -369,7 +373,11 @@ fn no_more_is_read_than_it_takes() {
 #[test]
 fn too_many_records_are_counted() {
     let blocks = vec![&b"x"[..]; 10_020];
-    let made = write(Writer::plain(Vec::new()), "a.warc", blocks.into_iter());
+    let made = write(
+        WarcWriter::plain_writer(Vec::new()),
+        "a.warc",
+        blocks.into_iter(),
+    );
     let losses = found(&made, &[], &[0..made.bytes.len() as u64]);
     assert_eq!((losses.records.len(), losses.omitted), (10_000, 20));
     let json = serde_json::to_value(&losses).unwrap();

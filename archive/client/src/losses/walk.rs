@@ -9,7 +9,9 @@ use std::io;
 use std::ops::Range;
 
 use archive_formats::defect::Class;
-use archive_formats::warc::{Compression, Header, Kind, Options, Reader, RecordSummary};
+use archive_formats::warc::{
+    Compression, Header, ReaderOptions, RecordSummary, WarcReader, WarcType,
+};
 use archive_model::{FileName, GROUP_SIZE};
 
 use super::stretches::{PIECE, Stretches};
@@ -80,12 +82,12 @@ pub fn records_in(
         return Ok(walk.losses);
     }
     let mut source = Stretches::new(parts, bytes.start);
-    let offset = source.begin()?;
-    let options = Options {
+    let offset = source.begin_stretch()?;
+    let options = ReaderOptions {
         offset,
-        ..Options::default()
+        ..ReaderOptions::default()
     };
-    let mut reader = Reader::with_options(source, options);
+    let mut reader = WarcReader::with_options(source, options);
     let mut seen_beginning = offset == 0;
     if *is_gzip && offset > 0 {
         reader.assume_gzip();
@@ -97,7 +99,7 @@ pub fn records_in(
         if walk.is_done() {
             return Ok(walk.losses);
         }
-        seen_beginning &= reader.source().at() >= GROUP_SIZE;
+        seen_beginning &= reader.source().current_offset() >= GROUP_SIZE;
         let at = reader.source_mut().go_on(to)?;
         reader.skip_to(at);
     }
@@ -156,21 +158,21 @@ impl Walk {
 
     /// Reads up to the next hole, and returns the earliest offset to continue at; `None` at the end of the file, or of
     /// the damage.
-    fn stretch<P>(&mut self, reader: &mut Reader<Stretches<P>>) -> io::Result<Option<u64>>
+    fn stretch<P>(&mut self, reader: &mut WarcReader<Stretches<P>>) -> io::Result<Option<u64>>
     where
         P: Iterator<Item = io::Result<SalvagedPart>>,
     {
         loop {
-            let from = reader.source().at();
+            let from = reader.source().current_offset();
             let Some(record) = reader.next_record()? else {
                 break;
             };
             self.found = true;
             let known = facts(record.header(), record.kind(), record.offset());
             let is_arc = record.version().is_arc();
-            let end = record.end()?;
+            let end = record.read_end()?;
             // Reading to the end of the record shows whether the file ends here, or a hole begins.
-            let at = reader.source().at();
+            let at = reader.source().current_offset();
             let is_hole = reader.source().is_hole();
             let start = if end.in_member == 0 {
                 end.offset
@@ -193,12 +195,12 @@ impl Walk {
         if !reader.source().is_hole() {
             return Ok(None);
         }
-        let at = reader.source().at();
+        let at = reader.source().current_offset();
         self.settle(at);
         if let Some((offset, header)) = reader.take_cut_header() {
             self.found = true;
             self.gap(offset);
-            self.keep(facts(&header, Kind::Unknown, offset), offset..at + 1);
+            self.keep(facts(&header, WarcType::Unknown, offset), offset..at + 1);
             self.edge = at;
         }
         Ok(Some(at))
@@ -329,11 +331,11 @@ fn cut(end: &RecordSummary, at: u64, block: Option<u64>, line_ends: u64) -> Opti
 }
 
 /// Returns the facts about a record that its header has.
-fn facts(header: &Header, kind: Kind, offset: u64) -> LostRecord {
+fn facts(header: &Header, kind: WarcType, offset: u64) -> LostRecord {
     let text = |name: &str| header.text_of(name).map(String::from);
-    let said = text("WARC-Type").filter(|_| kind == Kind::Unknown);
+    let said = text("WARC-Type").filter(|_| kind == WarcType::Unknown);
     let kind = said.unwrap_or_else(|| kind.name().to_owned());
-    let uri = |name: &str| header.uri(name).map(String::from);
+    let uri = |name: &str| header.read_uri(name).map(String::from);
     LostRecord {
         offset,
         length: None,

@@ -49,7 +49,7 @@ pub(super) mod tests {
     use super::*;
     use archive_rpc::testing::read_steps;
 
-    pub(in crate::preservation) fn message(
+    pub(in crate::preservation) fn wire_anomaly(
         file: &str,
         kind: wire::AnomalyKind,
     ) -> wire::AnomalyState {
@@ -73,7 +73,7 @@ pub(super) mod tests {
         let range = |start, end| wire::GroupRange { start, end };
         let corrupt = wire::AnomalyState {
             groups: vec![range(3, 4), range(7, 10)],
-            ..message("a", wire::AnomalyKind::Corrupt)
+            ..wire_anomaly("a", wire::AnomalyKind::Corrupt)
         };
         let json = serde_json::to_value(convert::filed_anomaly(&corrupt).unwrap()).unwrap();
         assert_eq!(json["groups"], serde_json::json!([[3, 4], [7, 10]]));
@@ -87,8 +87,8 @@ pub(super) mod tests {
         let messages = |file: &str| {
             vec![Ok(wire::AnomaliesResponse {
                 anomalies: vec![
-                    message("a", wire::AnomalyKind::Missing),
-                    message(file, wire::AnomalyKind::Lost),
+                    wire_anomaly("a", wire::AnomalyKind::Missing),
+                    wire_anomaly(file, wire::AnomalyKind::Lost),
                 ],
             })]
         };

@@ -34,7 +34,7 @@ pub(super) fn attic_item(
     let item = convert::attic_item(replica, message)?;
     if item.kind == AtticKind::Row {
         let reason = "is a row, which lies in no attic";
-        return Err(InvalidMessage::invalid("kind", reason));
+        return Err(InvalidMessage::invalid_field("kind", reason));
     }
     Ok(item)
 }
@@ -54,7 +54,9 @@ impl StepReader for Attics {
     ) -> Result<(), ClientError> {
         let AtticSelection { replica, name } = &self.0;
         for one in message.items {
-            let item = one.item.ok_or_else(|| InvalidMessage::missing("item"))?;
+            let item = one
+                .item
+                .ok_or_else(|| InvalidMessage::missing_field("item"))?;
             let item = attic_item(&convert::replica_id(&one.replica)?, item)?;
             let other_replica = replica
                 .as_ref()
@@ -70,7 +72,7 @@ impl StepReader for Attics {
             out.push_back(AtticEntry::Item(Box::new(item)));
         }
         for gap in message.gaps {
-            out.push_back(AtticEntry::Gap(convert::gap(&gap)?));
+            out.push_back(AtticEntry::Gap(convert::read_gap(&gap)?));
         }
         Ok(())
     }

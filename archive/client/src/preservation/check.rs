@@ -126,7 +126,7 @@ mod tests {
     use proto_archive::wire::check_response::{Progress, Report, Step};
 
     use super::*;
-    use crate::preservation::anomaly::tests::message as anomaly;
+    use crate::preservation::anomaly::tests::wire_anomaly as anomaly;
     use archive_rpc::testing::read_steps;
 
     fn step(step: Step) -> wire::CheckResponse {

@@ -22,13 +22,13 @@ use super::check::Checks;
 use super::repair::Repairs;
 use super::trail::{AuditLines, Export};
 use super::{
-    AnomalySelection, AtticEntry, AtticSelection, AuditLine, AuditSelection, Bootstrap, CheckOrder,
-    NotifyOutcome, Preservation, Repair, RepairOrder, ReplacedCopy, Replacement, Request,
-    ScrubSelection, Scrubs, Steps, VolumeOrder,
+    AnomalySelection, ArchiveSteps, AtticEntry, AtticSelection, AuditSelection, Bootstrap,
+    CheckOrder, CopyReplacement, HeldAuditLine, NotifyOutcome, Preservation, Repair, RepairOrder,
+    ReplacedCopy, RequestRecord, ScrubSelection, Scrubs, VolumeOrder,
 };
-use crate::Answer;
-use crate::error::{ClientError, failed};
-use crate::ingest::within;
+use crate::CallFuture;
+use crate::error::{ClientError, call_failed};
+use crate::ingest::within_limit;
 use crate::limits::ClientLimits;
 
 /// The most bytes of names in one request: below what a server reads.
@@ -74,9 +74,9 @@ impl Keeper {
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, ClientError> {
         let doing = "waiting for the archive's answer";
-        match within(limit, doing, call).await? {
+        match within_limit(limit, doing, call).await? {
             Ok(response) => Ok(response.into_inner()),
-            Err(status) => Err(failed(what, &status)),
+            Err(status) => Err(call_failed(what, &status)),
         }
     }
 
@@ -86,7 +86,7 @@ impl Keeper {
         what: &'static str,
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, ClientError> {
-        self.answer(what, self.limits.answer(), call).await
+        self.answer(what, self.limits.answer_limit(), call).await
     }
 
     /// Waits for an act that reads whole copies first.
@@ -95,7 +95,7 @@ impl Keeper {
         what: &'static str,
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, ClientError> {
-        match self.answer(what, self.limits.act(), call).await {
+        match self.answer(what, self.limits.act_limit(), call).await {
             Err(ClientError::TimedOut(said)) => Err(ClientError::TimedOut(format!(
                 "{said}; it may be done all the same: look first"
             ))),
@@ -109,17 +109,17 @@ impl Keeper {
         what: &'static str,
         reader: T,
         call: impl Future<Output = Result<Response<Streaming<T::Message>>, Status>>,
-    ) -> Result<Steps<T::Item>, ClientError> {
-        let limit = self.limits.verification(0);
+    ) -> Result<ArchiveSteps<T::Item>, ClientError> {
+        let limit = self.limits.verification_limit(0);
         let stream = IdleTimeout::new(self.answer(what, limit, call).await?, limit);
-        Ok(Steps::new(StepStream::of_optional_call(
+        Ok(ArchiveSteps::new(StepStream::of_optional_call(
             stream, reader, what,
         )))
     }
 
     async fn send_replacement(
         &self,
-        replacement: &Replacement,
+        replacement: &CopyReplacement,
         watch: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<ReplacedCopy, ClientError> {
         const WHAT: &str = "replacing copies";
@@ -129,16 +129,18 @@ impl Keeper {
         tokio::pin!(call);
         let answer = tokio::select! {
             answer = &mut call => answer,
-            sent = replacement.send(requests, &self.limits, watch) => {
+            sent = replacement.send_bytes(requests, &self.limits, watch) => {
                 sent?;
-                let limit = self.limits.verification(replacement.size);
-                within(limit, "the archive verifies the new copy", call).await?
+                let limit = self.limits.verification_limit(replacement.size);
+                within_limit(limit, "the archive verifies the new copy", call).await?
             }
         };
-        let answer = answer.map_err(|status| failed(WHAT, &status))?.into_inner();
+        let answer = answer
+            .map_err(|status| call_failed(WHAT, &status))?
+            .into_inner();
         let attic = answer
             .attic
-            .ok_or_else(|| InvalidMessage::missing("attic"))?;
+            .ok_or_else(|| InvalidMessage::missing_field("attic"))?;
         let attic = attic_item(&replacement.replica, attic)?;
         let entry = copy_of(answer.entry.as_ref(), &replacement.name)?;
         Ok(ReplacedCopy { entry, attic })
@@ -147,7 +149,7 @@ impl Keeper {
 
 /// Reads the copy of the file `name`; fails if it is of another file.
 fn copy_of(entry: Option<&wire::FileEntry>, name: &FileName) -> Result<FileCopy, ClientError> {
-    let copy = convert::file_copy(entry.ok_or_else(|| InvalidMessage::missing("entry"))?)?;
+    let copy = convert::file_copy(entry.ok_or_else(|| InvalidMessage::missing_field("entry"))?)?;
     if copy.name == *name {
         return Ok(copy);
     }
@@ -158,8 +160,8 @@ fn copy_of(entry: Option<&wire::FileEntry>, name: &FileName) -> Result<FileCopy,
 }
 
 /// Reads the request `id`; fails if it is another one.
-fn meant(state: wire::RequestState, id: &str) -> Result<Request, ClientError> {
-    let request = Request::try_from(state)?;
+fn meant(state: wire::RequestState, id: &str) -> Result<RequestRecord, ClientError> {
+    let request = RequestRecord::try_from(state)?;
     if request.id == id {
         return Ok(request);
     }
@@ -182,7 +184,7 @@ fn bounded(names: &[FileName]) -> Result<(), ClientError> {
 }
 
 impl Preservation for Keeper {
-    fn check<'a>(&'a self, order: &'a CheckOrder) -> Answer<'a, Steps<CheckStep>> {
+    fn check<'a>(&'a self, order: &'a CheckOrder) -> CallFuture<'a, ArchiveSteps<CheckStep>> {
         Box::pin(async move {
             bounded(&order.names)?;
             let mut client = self.client.clone();
@@ -191,7 +193,10 @@ impl Preservation for Keeper {
         })
     }
 
-    fn anomalies<'a>(&'a self, selection: &'a AnomalySelection) -> Answer<'a, Steps<FiledAnomaly>> {
+    fn anomalies<'a>(
+        &'a self,
+        selection: &'a AnomalySelection,
+    ) -> CallFuture<'a, ArchiveSteps<FiledAnomaly>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.anomalies(wire::AnomaliesRequest {
@@ -207,7 +212,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn repair<'a>(&'a self, order: &'a RepairOrder) -> Answer<'a, Steps<Repair>> {
+    fn repair<'a>(&'a self, order: &'a RepairOrder) -> CallFuture<'a, ArchiveSteps<Repair>> {
         Box::pin(async move {
             bounded(&order.names)?;
             let mut client = self.client.clone();
@@ -220,10 +225,10 @@ impl Preservation for Keeper {
         &'a self,
         selection: &'a ScrubSelection,
         order: ScrubOrder,
-    ) -> Answer<'a, Scrubs> {
+    ) -> CallFuture<'a, Scrubs> {
         Box::pin(async move {
             let mut client = self.client.clone();
-            let call = client.scrubs(selection.request(order));
+            let call = client.scrubs(selection.wire_request(order));
             Ok(Scrubs::try_from(
                 self.soon("orders to scrubbing", call).await?,
             )?)
@@ -232,13 +237,13 @@ impl Preservation for Keeper {
 
     fn replace<'a>(
         &'a self,
-        replacement: &'a Replacement,
+        replacement: &'a CopyReplacement,
         watch: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Answer<'a, ReplacedCopy> {
+    ) -> CallFuture<'a, ReplacedCopy> {
         Box::pin(self.send_replacement(replacement, watch))
     }
 
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, FileCopy> {
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> CallFuture<'a, FileCopy> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.adopt(wire::AdoptFileRequest {
@@ -252,7 +257,10 @@ impl Preservation for Keeper {
         })
     }
 
-    fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>> {
+    fn attics<'a>(
+        &'a self,
+        selection: &'a AtticSelection,
+    ) -> CallFuture<'a, ArchiveSteps<AtticEntry>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.attics(wire::AtticsRequest {
@@ -272,7 +280,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, FileCopy> {
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> CallFuture<'a, FileCopy> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.restore(convert::attics_ref(place, reason));
@@ -282,11 +290,11 @@ impl Preservation for Keeper {
         })
     }
 
-    fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> Answer<'a, Request> {
+    fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> CallFuture<'a, RequestRecord> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.ask(convert::ask_request(act, reason));
-            let request = Request::try_from(self.soon("requests", call).await?)?;
+            let request = RequestRecord::try_from(self.soon("requests", call).await?)?;
             if request.act == act.kind() {
                 return Ok(request);
             }
@@ -298,17 +306,17 @@ impl Preservation for Keeper {
         })
     }
 
-    fn requests(&self, all: bool) -> Answer<'_, Vec<Request>> {
+    fn requests(&self, all: bool) -> CallFuture<'_, Vec<RequestRecord>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.requests(wire::RequestsRequest { all });
             let answer = self.soon("requests", call).await?;
-            let requests = answer.requests.into_iter().map(Request::try_from);
+            let requests = answer.requests.into_iter().map(RequestRecord::try_from);
             Ok(requests.collect::<Result<_, _>>()?)
         })
     }
 
-    fn approve<'a>(&'a self, id: &'a str) -> Answer<'a, Request> {
+    fn approve<'a>(&'a self, id: &'a str) -> CallFuture<'a, RequestRecord> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.approve(wire::RequestRef { id: id.to_owned() });
@@ -316,7 +324,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn withdraw<'a>(&'a self, id: &'a str) -> Answer<'a, Request> {
+    fn withdraw<'a>(&'a self, id: &'a str) -> CallFuture<'a, RequestRecord> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.withdraw(wire::RequestRef { id: id.to_owned() });
@@ -324,7 +332,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeState> {
+    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> CallFuture<'a, NodeState> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.volume(wire::VolumeRequest::from(order));
@@ -334,7 +342,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn node<'a>(&'a self, name: &'a NodeSelector, mode: Mode) -> Answer<'a, NodeState> {
+    fn node<'a>(&'a self, name: &'a NodeSelector, mode: Mode) -> CallFuture<'a, NodeState> {
         Box::pin(async move {
             let node = &name.node;
             let mut client = self.client.clone();
@@ -356,7 +364,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> Answer<'a, Bootstrap> {
+    fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> CallFuture<'a, Bootstrap> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.bootstrap(wire::BootstrapRequest {
@@ -366,7 +374,10 @@ impl Preservation for Keeper {
         })
     }
 
-    fn audit<'a>(&'a self, selection: &'a AuditSelection) -> Answer<'a, Steps<AuditLine>> {
+    fn audit<'a>(
+        &'a self,
+        selection: &'a AuditSelection,
+    ) -> CallFuture<'a, ArchiveSteps<HeldAuditLine>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.audit(wire::AuditRequest::from(selection));
@@ -375,7 +386,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn export(&self) -> Answer<'_, Steps<Bytes>> {
+    fn export(&self) -> CallFuture<'_, ArchiveSteps<Bytes>> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.export(wire::ExportRequest {});
@@ -383,7 +394,7 @@ impl Preservation for Keeper {
         })
     }
 
-    fn notify_test(&self) -> Answer<'_, NotifyOutcome> {
+    fn notify_test(&self) -> CallFuture<'_, NotifyOutcome> {
         Box::pin(async move {
             let mut client = self.client.clone();
             let call = client.notify_test(wire::NotifyTestRequest {});

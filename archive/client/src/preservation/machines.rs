@@ -5,7 +5,7 @@ use proto_archive::convert::or_empty;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::error::plain;
+use crate::error::visible_text;
 
 /// An order about a disk, with the place of the disk. The archive refuses to retire or reinstate a volume by an order:
 /// these are acts, which take a second person.
@@ -21,7 +21,7 @@ pub struct VolumeOrder {
 
 impl VolumeOrder {
     /// Makes an order about a volume as a person names it, such as [`DiskOrder::Clear`].
-    pub fn about(volume: VolumeSelector, order: impl FnOnce(VolumeId) -> DiskOrder) -> Self {
+    pub fn about_volume(volume: VolumeSelector, order: impl FnOnce(VolumeId) -> DiskOrder) -> Self {
         Self {
             order: order(volume.volume),
             node: volume.node,
@@ -68,7 +68,11 @@ impl From<wire::BootstrapResponse> for Bootstrap {
 impl From<wire::NotifyTestResponse> for NotifyOutcome {
     fn from(message: wire::NotifyTestResponse) -> Self {
         Self {
-            outcomes: message.outcomes.iter().map(|line| plain(line)).collect(),
+            outcomes: message
+                .outcomes
+                .iter()
+                .map(|line| visible_text(line))
+                .collect(),
             failed: message.failed,
         }
     }
@@ -107,10 +111,10 @@ mod tests {
             replica: Some("one".parse().unwrap()),
             ..bare()
         };
-        let clear = VolumeOrder::about(bare(), DiskOrder::Clear);
-        let read_write = VolumeOrder::about(bare(), DiskOrder::ReadWrite);
-        let read_only = VolumeOrder::about(bare(), DiskOrder::ReadOnly);
-        let drain = VolumeOrder::about(whole, DiskOrder::Drain);
+        let clear = VolumeOrder::about_volume(bare(), DiskOrder::Clear);
+        let read_write = VolumeOrder::about_volume(bare(), DiskOrder::ReadWrite);
+        let read_only = VolumeOrder::about_volume(bare(), DiskOrder::ReadOnly);
+        let drain = VolumeOrder::about_volume(whole, DiskOrder::Drain);
         for (order, sent, filled) in [
             (init, Order::Init, ["v", "/disk", "n", ""]),
             (adopt, Order::Adopt, ["", "/disk", "n", "one"]),

@@ -7,8 +7,8 @@ use archive_rpc::{InvalidMessage, StepReader};
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::error::{ClientError, plain};
-use crate::file_status::text;
+use crate::error::{ClientError, visible_text};
+use crate::file_status::nonempty_text;
 
 /// The order for a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,10 +76,10 @@ impl TryFrom<wire::RepairResponse> for Repair {
             outcome,
             file,
             anomaly,
-            what: plain(&message.what),
+            what: visible_text(&message.what),
             bytes_moved: message.bytes_moved,
             bytes_verified: message.bytes_verified,
-            attic: text(&message.attic),
+            attic: nonempty_text(&message.attic),
         })
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     use wire::repair_response::Outcome;
 
     use super::*;
-    use crate::preservation::anomaly::tests::message as anomaly;
+    use crate::preservation::anomaly::tests::wire_anomaly as anomaly;
     use archive_rpc::testing::read_steps;
 
     async fn ends(order: &RepairOrder, outcome: i32, file: Option<&str>) -> Result<(), String> {

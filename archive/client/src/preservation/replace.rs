@@ -12,7 +12,7 @@ use proto_archive::wire::replace_request::{Open, Step};
 use tokio::sync::mpsc;
 
 use crate::error::ClientError;
-use crate::ingest::within;
+use crate::ingest::within_limit;
 use crate::limits::ClientLimits;
 
 /// The most bytes of file data in one message.
@@ -20,7 +20,7 @@ const CHUNK: u64 = 256 * 1024;
 
 /// A copy that is to be replaced.
 #[derive(Clone)]
-pub struct Replacement {
+pub struct CopyReplacement {
     /// The name of the file.
     pub name: FileName,
     /// The replica whose copy is wrong.
@@ -44,7 +44,7 @@ pub struct ReplacedCopy {
     pub attic: AtticItem,
 }
 
-impl fmt::Debug for Replacement {
+impl fmt::Debug for CopyReplacement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replacement")
             .field("name", &self.name)
@@ -54,9 +54,9 @@ impl fmt::Debug for Replacement {
     }
 }
 
-impl Replacement {
+impl CopyReplacement {
     /// Sends the whole replacement. Ends early, without an error, when the archive takes no more: its answer says why.
-    pub(super) async fn send(
+    pub(super) async fn send_bytes(
         &self,
         requests: mpsc::Sender<ReplaceRequest>,
         limits: &ClientLimits,
@@ -72,7 +72,7 @@ impl Replacement {
         loop {
             let request = ReplaceRequest { step: Some(step) };
             let doing = format!("sending {} (byte {sent} of {})", self.name, self.size);
-            if within(limits.stall(), &doing, requests.send(request))
+            if within_limit(limits.stall_limit(), &doing, requests.send(request))
                 .await?
                 .is_err()
             {

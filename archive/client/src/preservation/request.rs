@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::error::plain;
-use crate::file_status::text;
+use crate::error::visible_text;
+use crate::file_status::nonempty_text;
 
 /// A request, and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Request {
+pub struct RequestRecord {
     /// The id of the request.
     pub id: String,
     /// The kind of the act.
@@ -41,22 +41,22 @@ pub struct Request {
     pub approvers: Vec<Role>,
 }
 
-impl TryFrom<wire::RequestState> for Request {
+impl TryFrom<wire::RequestState> for RequestRecord {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::RequestState) -> Result<Self, InvalidMessage> {
         Ok(Self {
             id: convert::typed_id("id", &message.id)?,
             act: convert::act_kind("act", message.act)?,
-            what: plain(&message.what),
-            reason: plain(&message.reason),
-            asked_by: plain(&message.asked_by),
-            asked: convert::time("asked", &message.asked)?,
-            expires: convert::time("expires", &message.expires)?,
+            what: visible_text(&message.what),
+            reason: visible_text(&message.reason),
+            asked_by: visible_text(&message.asked_by),
+            asked: convert::read_time("asked", &message.asked)?,
+            expires: convert::read_time("expires", &message.expires)?,
             state: convert::request_state("state", message.state)?,
-            ended_by: text(&message.ended_by),
+            ended_by: nonempty_text(&message.ended_by),
             ended: convert::optional_time("ended", &message.ended)?,
-            outcome: text(&message.outcome),
+            outcome: nonempty_text(&message.outcome),
             approvers: message
                 .approvers
                 .iter()
@@ -89,7 +89,7 @@ mod tests {
     /// not name the field.
     #[test]
     fn a_request_is_read_field_by_field() {
-        let request = Request::try_from(message()).unwrap();
+        let request = RequestRecord::try_from(message()).unwrap();
         assert_eq!((request.act, request.ended_by), (ActKind::NewRoot, None));
         let cases: [(Break, &str); 6] = [
             (|m| m.id = "r 1; rm".into(), "`id`"),
@@ -102,7 +102,7 @@ mod tests {
         for (break_it, field) in cases {
             let mut broken = message();
             break_it(&mut broken);
-            let error = Request::try_from(broken).unwrap_err().to_string();
+            let error = RequestRecord::try_from(broken).unwrap_err().to_string();
             assert!(error.contains(field), "{field}: {error}");
         }
     }

@@ -25,7 +25,7 @@ pub struct Scrubs {
 
 impl ScrubSelection {
     /// Returns the request that gives these nodes an order.
-    pub(super) fn request(&self, order: ScrubOrder) -> wire::ScrubsRequest {
+    pub(super) fn wire_request(&self, order: ScrubOrder) -> wire::ScrubsRequest {
         wire::ScrubsRequest {
             order: Some(convert::scrub_request(order)),
             replica: self
@@ -52,7 +52,7 @@ impl TryFrom<wire::ScrubsResponse> for Scrubs {
             gaps: message
                 .gaps
                 .iter()
-                .map(convert::gap)
+                .map(convert::read_gap)
                 .collect::<Result<_, _>>()?,
         })
     }
@@ -60,6 +60,6 @@ impl TryFrom<wire::ScrubsResponse> for Scrubs {
 
 fn node_scrub(message: &wire::scrubs_response::One) -> Result<NodeScrub, InvalidMessage> {
     let state = message.state.as_ref();
-    let state = state.ok_or_else(|| InvalidMessage::missing("state"))?;
+    let state = state.ok_or_else(|| InvalidMessage::missing_field("state"))?;
     convert::node_scrub(convert::replica_id(&message.replica)?, state)
 }

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use proto_archive::{convert, wire};
 use serde::Serialize;
 
-use crate::error::{ClientError, plain};
-use crate::file_status::some;
+use crate::error::{ClientError, visible_text};
+use crate::file_status::read_optional;
 
 /// The lines of the audit trail to read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct AuditSelection {
 
 /// A line of the audit trail.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct AuditLine {
+pub struct HeldAuditLine {
     /// The number of the line: ascending, without holes in the whole trail.
     pub number: u64,
     /// When the act was done.
@@ -50,7 +50,7 @@ impl From<&AuditSelection> for wire::AuditRequest {
     }
 }
 
-impl TryFrom<wire::AuditLineState> for AuditLine {
+impl TryFrom<wire::AuditLineState> for HeldAuditLine {
     type Error = InvalidMessage;
 
     fn try_from(message: wire::AuditLineState) -> Result<Self, InvalidMessage> {
@@ -59,16 +59,19 @@ impl TryFrom<wire::AuditLineState> for AuditLine {
             if is_hash {
                 Ok(text.to_owned())
             } else {
-                Err(InvalidMessage::invalid("previous", "is no SHA-256 in hex"))
+                Err(InvalidMessage::invalid_field(
+                    "previous",
+                    "is no SHA-256 in hex",
+                ))
             }
         };
         Ok(Self {
             number: message.number,
-            at: convert::time("at", &message.at)?,
-            who: plain(&message.who),
-            file: some(&message.file, |text| convert::file_name("file", text))?,
-            what: plain(&message.what),
-            previous: some(&message.previous, hash)?,
+            at: convert::read_time("at", &message.at)?,
+            who: visible_text(&message.who),
+            file: read_optional(&message.file, |text| convert::file_name("file", text))?,
+            what: visible_text(&message.what),
+            previous: read_optional(&message.previous, hash)?,
         })
     }
 }
@@ -90,16 +93,16 @@ impl AuditLines {
 
 impl StepReader for AuditLines {
     type Message = wire::AuditResponse;
-    type Item = AuditLine;
+    type Item = HeldAuditLine;
     type Error = ClientError;
 
     fn read(
         &mut self,
         message: wire::AuditResponse,
-        out: &mut VecDeque<AuditLine>,
+        out: &mut VecDeque<HeldAuditLine>,
     ) -> Result<(), ClientError> {
         for line in message.lines {
-            let line = AuditLine::try_from(line)?;
+            let line = HeldAuditLine::try_from(line)?;
             let file = self.selection.file.as_ref();
             if file.is_some() && file != line.file.as_ref() {
                 let number = line.number;

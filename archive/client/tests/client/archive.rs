@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use archive_model::{GROUP_SIZE, NodeId, ReplicaId, ReplicaKind};
 use archive_proof::testing::admission;
-use archive_proof::{Admission, Custody, Receipt, SigningKey};
-use archive_rpc::Kind;
+use archive_proof::{Admission, CustodyStatement, Receipt, SigningKey};
+use archive_rpc::CallErrorKind;
 use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::access_server::Access;
 use proto_archive::wire::ingest_server::Ingest;
@@ -37,7 +37,7 @@ pub enum Fault {
     /// Ends the stream after this number of messages.
     EndAfter(usize),
     /// Ends the stream with an error.
-    FailAfter(usize, Kind),
+    FailAfter(usize, CallErrorKind),
     /// Asks to be killed, and is silent.
     DieAfter(usize),
     /// Sends and takes nothing more.
@@ -129,7 +129,7 @@ impl Archive {
 }
 
 pub fn receipt(admission: &Admission, replicas: usize, signer: &SigningKey) -> String {
-    let custody = |replica: &&str| Custody {
+    let custody = |replica: &&str| CustodyStatement {
         replica: ReplicaId::new(replica).expect("id"),
         kind: ReplicaKind::Bitarchive,
         completed: admission.admitted,
@@ -254,7 +254,8 @@ impl Call {
         if bytes.len() as u64 != open.size
             || (!open.blake3.is_empty() && open.blake3 != root.as_bytes().as_slice())
         {
-            let status = Kind::Mismatch.status(format!("{}: not what was announced", open.name));
+            let status =
+                CallErrorKind::Mismatch.to_status(format!("{}: not what was announced", open.name));
             _ = self.answers.send(Err(status)).await;
             return;
         }
@@ -279,7 +280,7 @@ impl Call {
         match self.fault {
             Fault::EndAfter(n) => n == count,
             Fault::FailAfter(n, kind) if n == count => {
-                let status = kind.status("as the test wants it");
+                let status = kind.to_status("as the test wants it");
                 _ = self.answers.send(Err(status)).await;
                 true
             }
@@ -343,7 +344,8 @@ impl Access for Archive {
         let request = request.into_inner();
         let state = self.state();
         let Some(bytes) = state.files.get(&request.name) else {
-            return Err(Kind::NotFound.status(format!("{} is not in the archive", request.name)));
+            return Err(CallErrorKind::NotFound
+                .to_status(format!("{} is not in the archive", request.name)));
         };
         let size = bytes.len() as u64;
         let end = if request.end == 0 {
@@ -386,7 +388,8 @@ impl Access for Archive {
         request: tonic::Request<ReceiptRequest>,
     ) -> Result<tonic::Response<ReceiptResponse>, Status> {
         let said = self.state().receipt.clone();
-        let receipt = said.ok_or_else(|| Kind::NotFound.status(request.into_inner().name))?;
+        let receipt =
+            said.ok_or_else(|| CallErrorKind::NotFound.to_status(request.into_inner().name))?;
         Ok(tonic::Response::new(ReceiptResponse { receipt }))
     }
 

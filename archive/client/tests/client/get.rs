@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use archive_client::{Access, ClientError, ErrorClass, FileRange, Reader};
+use archive_client::{Access, ArchiveReader, ClientError, ErrorClass, FileRange};
 use archive_model::FileName;
 use archive_proof::testing::admission;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::wire::get_response::{Head, Step};
 use proto_archive::wire::{GetResponse, Segment};
 use tonic::Status;
@@ -24,12 +24,12 @@ fn wanted(start: u64, end: Option<u64>) -> FileRange {
     FileRange {
         start,
         end,
-        ..FileRange::whole(FileName::new(NAME).unwrap())
+        ..FileRange::whole_file(FileName::new(NAME).unwrap())
     }
 }
 
 /// Reads a file, and returns the bytes that came and how it ended.
-async fn read(reader: &Reader, wanted: &FileRange) -> (Vec<u8>, Result<(), ClientError>) {
+async fn read(reader: &ArchiveReader, wanted: &FileRange) -> (Vec<u8>, Result<(), ClientError>) {
     let mut came = Vec::new();
     let mut reading = match reader.get(wanted).await {
         Ok(reading) => reading,
@@ -105,7 +105,7 @@ async fn range_beyond_file_is_callers_mistake() {
         let error = outcome.unwrap_err();
         assert_eq!(error.class(), ErrorClass::Usage, "{start} {end:?}: {error}");
     }
-    let absent = FileRange::whole(FileName::new("absent").unwrap());
+    let absent = FileRange::whole_file(FileName::new("absent").unwrap());
     let (_, outcome) = read(&world.reader(), &absent).await;
     assert!(
         matches!(outcome, Err(ClientError::NotFound(_))),
@@ -374,13 +374,13 @@ async fn an_error_after_good_bytes_keeps_its_kind() {
     let bytes = noise(SIZE, 6);
     world.archive.put(NAME, &bytes);
     for (kind, class) in [
-        (Kind::Damaged, ErrorClass::Failed),
-        (Kind::Unavailable, ErrorClass::Unreachable),
+        (CallErrorKind::Damaged, ErrorClass::Failed),
+        (CallErrorKind::Unavailable, ErrorClass::Unreachable),
     ] {
         let fault: GetFault = Arc::new(move |messages| {
             let good = messages.into_iter().take(3).map(Ok);
             good.chain([Err(
-                kind.status("bytes 98304-98310 are intact in no replica")
+                kind.to_status("bytes 98304-98310 are intact in no replica")
             )])
             .collect()
         });

@@ -1,7 +1,9 @@
 //! Checks, anomalies and repairs, against an archive that lies, breaks off, or is older.
 
 use archive_client::preservation::{AnomalySelection, CheckKind, CheckOrder, RepairOrder};
-use archive_client::{Answer, ClientError, ClientLimits, ErrorClass, Keeper, Preservation, Steps};
+use archive_client::{
+    ArchiveSteps, CallFuture, ClientError, ClientLimits, ErrorClass, Keeper, Preservation,
+};
 use archive_model::{CheckStep, FileName, Mode, NodeSelector};
 use proto_archive::wire::anomaly_state::{Finder, State};
 use proto_archive::wire::check_response::{Progress, Report, Step};
@@ -94,7 +96,7 @@ async fn check(keeper: &Keeper) -> (Vec<CheckStep>, Result<(), ClientError>) {
 }
 
 /// Returns the error of a call, which comes in place of its first step.
-async fn first_error<T>(call: Answer<'_, Steps<T>>) -> Option<ClientError> {
+async fn first_error<T>(call: CallFuture<'_, ArchiveSteps<T>>) -> Option<ClientError> {
     match call.await {
         Ok(mut steps) => steps.next().await.err(),
         Err(error) => Some(error),

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use archive_client::preservation::{
-    AtticEntry, AtticSelection, AuditSelection, Replacement, ScrubSelection, VolumeOrder,
+    AtticEntry, AtticSelection, AuditSelection, CopyReplacement, ScrubSelection, VolumeOrder,
 };
 use archive_client::{Access, ClientError, ErrorClass, Preservation};
 use archive_model::{Act, DiskOrder, Mode, NodeSelector, Root, ScrubOrder};
 use archive_proof::testing::admission;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use parking_lot::Mutex;
 use proto_archive::convert;
 use proto_archive::wire::replace_request::Step as Replace;
@@ -62,8 +62,8 @@ fn request(id: &str, act: request_state::Act) -> RequestState {
     }
 }
 
-fn replacement(bytes: &[u8], size: usize) -> Replacement {
-    Replacement {
+fn replacement(bytes: &[u8], size: usize) -> CopyReplacement {
+    CopyReplacement {
         name: name("a"),
         replica: "one".parse().expect("id"),
         checksum: Root::from_bytes([9; 32]),
@@ -120,7 +120,7 @@ async fn refused_replacement_is_not_sent_whole() {
     let world = ServedArchive::new().await;
     let keeper = world.keeper(OFFICER);
     let bytes = noise(20 << 20, 2);
-    let refusal = Kind::Mismatch.status("a in replica one has another checksum");
+    let refusal = CallErrorKind::Mismatch.to_status("a in replica one has another checksum");
     {
         let mut state = world.archive.state();
         state.keeping.replace.fail([], refusal);
@@ -245,7 +245,7 @@ async fn an_answer_about_something_else_is_not_believed() {
         operator.volume(&clear).await.unwrap();
     }
     let asked = world.archive.state().keeping.node.asked.pop().unwrap();
-    let sent = convert::mode("mode", asked.order.unwrap().mode);
+    let sent = convert::read_mode("mode", asked.order.unwrap().mode);
     assert_eq!(sent, Ok(Some(Mode::Draining)));
 }
 

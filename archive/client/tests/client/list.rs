@@ -128,7 +128,7 @@ async fn the_status_is_for_those_who_may_ask() {
     let world = ServedArchive::new().await;
     world.archive.put("a", b"a");
     assert_eq!(world.reader().status().await.unwrap().files, 1);
-    let harvester = archive_client::Reader::new(
+    let harvester = archive_client::ArchiveReader::new(
         world.channel("harvester/h-1"),
         crate::world::trust(),
         crate::world::limits(),

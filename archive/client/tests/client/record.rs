@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_client::{ClientError, ErrorClass, prove, record, record_of_length};
+use archive_client::{ClientError, ErrorClass, fetch_record, prove_record, record_of_length};
 use archive_formats::record_end::RecordKind;
 use archive_model::FileName;
 use flate2::Compression;
@@ -42,7 +42,7 @@ async fn read(
 ) -> (Vec<u8>, Result<Option<RecordKind>, ClientError>) {
     let reader = world.reader();
     let mut came = Vec::new();
-    let mut record = match record(&reader, &name(), offset, None).await {
+    let mut record = match fetch_record(&reader, &name(), offset, None).await {
         Ok(record) => record,
         Err(error) => return (came, Err(error)),
     };
@@ -59,7 +59,7 @@ async fn read(
 }
 
 async fn proof(world: &ServedArchive, range: std::ops::Range<u64>) -> Vec<u8> {
-    prove(&world.reader(), &name(), range, Vec::new())
+    prove_record(&world.reader(), &name(), range, Vec::new())
         .await
         .unwrap()
 }
@@ -92,10 +92,14 @@ async fn records_of_every_kind_come_whole_and_proven() {
             let range = offset..offset + came.len() as u64;
             let proof = proof(&world, range.clone()).await;
             let mut proven = Vec::new();
-            let said = archive_proof::record_proof::verify(proof.as_slice(), &trust(), |bytes| {
-                proven.extend_from_slice(bytes);
-                Ok(())
-            });
+            let said = archive_proof::record_proof::verify_record_proof(
+                proof.as_slice(),
+                &trust(),
+                |bytes| {
+                    proven.extend_from_slice(bytes);
+                    Ok(())
+                },
+            );
             let said = said.unwrap();
             assert_eq!((said.range, said.admission.name), (range.clone(), name()));
             assert!(proven == came);
@@ -186,7 +190,7 @@ async fn false_bytes_are_neither_handed_out_nor_proven() {
         "{outcome:?}"
     );
     assert!(record.starts_with(&came));
-    let proven = prove(&world.reader(), &name(), 0..1, Vec::new()).await;
+    let proven = prove_record(&world.reader(), &name(), 0..1, Vec::new()).await;
     assert!(
         matches!(proven, Err(ClientError::Untrusted(_))),
         "{proven:?}"
@@ -201,7 +205,7 @@ async fn false_bytes_are_neither_handed_out_nor_proven() {
         "{outcome:?}"
     );
     assert!(came.is_empty());
-    let proven = prove(&world.reader(), &name(), 0..1, Vec::new()).await;
+    let proven = prove_record(&world.reader(), &name(), 0..1, Vec::new()).await;
     assert!(
         matches!(proven, Err(ClientError::Unavailable(_))),
         "{proven:?}"

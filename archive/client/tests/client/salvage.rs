@@ -17,7 +17,7 @@ async fn salvage(
     let wanted = FileRange {
         start,
         end,
-        ..FileRange::whole(FileName::new("a").unwrap())
+        ..FileRange::whole_file(FileName::new("a").unwrap())
     };
     let mut bytes = Vec::new();
     let mut holes = Vec::new();

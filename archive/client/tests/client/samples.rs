@@ -8,7 +8,7 @@ use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-use archive_client::record;
+use archive_client::fetch_record;
 use archive_formats::record_end::{NoRecord, RecordEnd, RecordProgress};
 use archive_model::FileName;
 
@@ -219,7 +219,7 @@ async fn field_records_are_found_where_others_find_them() {
         let name = FileName::new("sample.warc.gz").unwrap();
         world.archive.put(name.as_str(), &bytes);
         for (start, end) in ends.iter().step_by(1 + ends.len() / 4) {
-            let mut record = record(&reader, &name, *start, None).await.unwrap();
+            let mut record = fetch_record(&reader, &name, *start, None).await.unwrap();
             while record.next().await.unwrap().is_some() {}
             assert_eq!(record.range(), *start..*end, "{shown}");
         }

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use archive_model::GROUP_SIZE;
 use archive_proof::testing::admission;
-use archive_proof::{CopyBytes, TreeBuilder, encode};
-use archive_rpc::Kind;
+use archive_proof::{CopyBytes, TreeBuilder, encode_ranges};
+use archive_rpc::CallErrorKind;
 use proto_archive::wire::get_response::{Head, Step as Get};
 use proto_archive::wire::salvage_response::{Hole, Step as Salvage};
 use proto_archive::wire::{GetRequest, GetResponse, SalvageResponse, Segment};
@@ -39,7 +39,7 @@ pub fn honest(name: &str, bytes: &[u8], asked: Range<u64>) -> Vec<GetResponse> {
             data: &bytes,
             outboard: Some(&tree.sink),
         };
-        encode(copy, tree.content(), &[range], &mut encoded).expect("encode");
+        encode_ranges(copy, tree.content(), &[range], &mut encoded).expect("encode");
         let segment = Segment {
             offset: start,
             length: next - start,
@@ -65,7 +65,7 @@ pub fn salvaged(
 ) -> Result<Vec<Result<SalvageResponse, Status>>, Status> {
     let bytes = files
         .get(&asked.name)
-        .ok_or_else(|| Kind::NotFound.status(&asked.name))?;
+        .ok_or_else(|| CallErrorKind::NotFound.to_status(&asked.name))?;
     let size = bytes.len() as u64;
     let end = if asked.end == 0 {
         size

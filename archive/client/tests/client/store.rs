@@ -7,7 +7,7 @@ use archive_client::{
     StoreEvent, StoredFile,
 };
 use archive_model::{FileName, Root};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use parking_lot::Mutex;
 use tools_testing::noise;
 
@@ -78,9 +78,9 @@ async fn cut_store_continues_where_it_stood() {
     for after in 1..=MESSAGES {
         for fault in [
             Fault::EndAfter(after),
-            Fault::FailAfter(after, Kind::Unavailable),
-            Fault::FailAfter(after, Kind::Busy),
-            Fault::FailAfter(after, Kind::TimedOut),
+            Fault::FailAfter(after, CallErrorKind::Unavailable),
+            Fault::FailAfter(after, CallErrorKind::Busy),
+            Fault::FailAfter(after, CallErrorKind::TimedOut),
         ] {
             world.archive.state().files.clear();
             world.archive.state().seen.clear();
@@ -161,12 +161,12 @@ async fn permanent_refusal_is_not_tried_again() {
     let world = ServedArchive::new().await;
     let bytes = noise(SIZE, 5);
     for (kind, class) in [
-        (Kind::Exists, ErrorClass::Refused),
-        (Kind::Mismatch, ErrorClass::Refused),
-        (Kind::NotEnoughReplicas, ErrorClass::Failed),
-        (Kind::NoSpace, ErrorClass::Failed),
-        (Kind::Invalid, ErrorClass::Usage),
-        (Kind::Internal, ErrorClass::Bug),
+        (CallErrorKind::Exists, ErrorClass::Refused),
+        (CallErrorKind::Mismatch, ErrorClass::Refused),
+        (CallErrorKind::NotEnoughReplicas, ErrorClass::Failed),
+        (CallErrorKind::NoSpace, ErrorClass::Failed),
+        (CallErrorKind::Invalid, ErrorClass::Usage),
+        (CallErrorKind::Internal, ErrorClass::Bug),
     ] {
         for after in [1, 3, MESSAGES] {
             world.archive.state().files.clear();

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use archive_client::{ClientLimits, Depositor, Keeper, Reader};
+use archive_client::{ArchiveReader, ClientLimits, Depositor, Keeper};
 use archive_proof::testing::trust_in;
 use archive_proof::{SigningKey, TrustFile};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
-    Credentials, ExpectedIdentity, Limits, Role, Server, Services, bind, connect_lazy,
+    Credentials, ExpectedIdentity, Role, RpcLimits, Server, Services, bind_address, connect_lazy,
 };
 use proto_archive::wire::access_server::AccessServer;
 use proto_archive::wire::ingest_server::IngestServer;
@@ -59,21 +59,21 @@ impl ServedArchive {
 
     /// Starts the server, on the port it had before if it had one.
     pub async fn start(&mut self, grant: &str) {
-        let (listener, address) = bind(&self.address.to_string()).await.expect("bind");
+        let (listener, address) = bind_address(&self.address.to_string()).await.expect("bind");
         self.address = address;
         let routes = Routes::new(IngestServer::new(self.archive.clone()))
             .add_service(AccessServer::new(self.archive.clone()))
             .add_service(PreservationServer::new(self.archive.clone()));
         let services = Services {
             routes,
-            rules: rules::rules(),
+            rules: rules::archive_rules(),
             descriptors: vec![DESCRIPTORS],
         };
         let credentials = self.credentials(grant);
         self.running.spawn(async move {
             let for_ever = std::future::pending();
             let server = Server::new(services, credentials);
-            let ended = server.serve(listener, for_ever).await;
+            let ended = server.serve_connections(listener, for_ever).await;
             ended.expect("serve");
         });
     }
@@ -91,8 +91,8 @@ impl ServedArchive {
         connect_lazy(
             &self.address.to_string(),
             &self.credentials(grant),
-            &ExpectedIdentity::role(Role::Repository),
-            &Limits::default(),
+            &ExpectedIdentity::any_of_role(Role::Repository),
+            &RpcLimits::default(),
         )
         .expect("an address")
     }
@@ -105,8 +105,8 @@ impl ServedArchive {
         Keeper::new(self.channel(grant), limits())
     }
 
-    pub fn reader(&self) -> Reader {
-        Reader::new(self.channel("reader/anna"), trust(), limits())
+    pub fn reader(&self) -> ArchiveReader {
+        ArchiveReader::new(self.channel("reader/anna"), trust(), limits())
     }
 }
 

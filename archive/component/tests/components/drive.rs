@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Control, File, JobError, Reads, Sink};
+use archive_batch::{BatchJobError, File, Reads, Sink, StopControl};
 use archive_component::{CompileError, Component, Components};
-use archive_formats::warc::{Builder, Kind, Reader, Writer};
+use archive_formats::warc::{Builder, WarcReader, WarcType, WarcWriter};
 use archive_model::{FileName, JobLimits, Root};
 
 /// The result of one file.
 #[derive(Debug, Default)]
 pub(crate) struct DriveResult {
     pub(crate) output: Vec<u8>,
-    pub(crate) errors: Vec<JobError>,
+    pub(crate) errors: Vec<BatchJobError>,
 }
 
 impl DriveResult {
@@ -38,7 +38,7 @@ pub(crate) fn binary(path: &str) -> Vec<u8> {
 }
 
 pub(crate) fn compile(components: &Components, path: &str) -> Result<Arc<Component>, CompileError> {
-    components.compile(&binary(path), &Control::default())
+    components.compile_component(&binary(path), &StopControl::default())
 }
 
 /// Returns small limits, so that tests end.
@@ -71,7 +71,7 @@ pub(crate) fn show(
     let mut came = DriveResult::default();
     let mut output = Vec::new();
     let known = file(name, bytes);
-    let control = Control::default();
+    let control = StopControl::default();
     came.errors = show_to(
         component,
         arguments,
@@ -92,29 +92,31 @@ pub(crate) fn show_to(
     file: &File,
     bytes: &mut dyn Read,
     out: &mut dyn Sink,
-    control: &Control,
-) -> Vec<JobError> {
+    control: &StopControl,
+) -> Vec<BatchJobError> {
     let mut errors = Vec::new();
     let arguments: Vec<_> = arguments
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
-    let plan = Arc::clone(component).plan(&arguments, limits).unwrap();
+    let plan = Arc::clone(component).make_plan(&arguments, limits).unwrap();
     let mut job = plan.start(control).unwrap();
     if let Err(error) = job.begin(file, out) {
         return vec![error];
     }
     match job.reads() {
         Reads::Records => {
-            let mut reader = Reader::new(bytes);
+            let mut reader = WarcReader::new(bytes);
             while let Some(record) = reader.next_record().unwrap() {
                 match job.record(record, out) {
                     Ok(_end) => {}
-                    Err(error @ (JobError::Stopped(_) | JobError::Broken(_))) => {
+                    Err(error @ (BatchJobError::Stopped(_) | BatchJobError::Broken(_))) => {
                         errors.push(error);
                         return errors;
                     }
-                    Err(error @ (JobError::Failed(_) | JobError::Read(_))) => errors.push(error),
+                    Err(error @ (BatchJobError::Failed(_) | BatchJobError::Read(_))) => {
+                        errors.push(error);
+                    }
                 }
             }
         }
@@ -137,17 +139,17 @@ pub(crate) fn show_to(
 }
 
 /// Returns a WARC file: each record is given by a kind, a URL, a content type and a block.
-pub(crate) fn warc(records: &[(Kind, &str, &str, &[u8])]) -> Vec<u8> {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+pub(crate) fn warc(records: &[(WarcType, &str, &str, &[u8])]) -> Vec<u8> {
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for (number, (kind, url, media, block)) in records.iter().enumerate() {
         let id = format!("urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-{number:012x}");
         let length = block.len() as u64;
         let record = Builder::new(*kind, &id, "2026-11-21T19:14:09Z")
             .target_uri(url)
             .content_type(media);
-        let head = record.head(length).unwrap();
+        let head = record.render_head(length).unwrap();
         let mut block: &[u8] = block;
-        writer.write(&head, length, &mut block).unwrap();
+        writer.write_record(&head, length, &mut block).unwrap();
     }
     writer.into_inner()
 }
@@ -155,7 +157,7 @@ pub(crate) fn warc(records: &[(Kind, &str, &str, &[u8])]) -> Vec<u8> {
 /// Returns a WARC file with that number of small records.
 pub(crate) fn resources(count: usize) -> Vec<u8> {
     let record = (
-        Kind::Resource,
+        WarcType::Resource,
         "http://example.org/",
         "text/plain",
         &b"hello"[..],

@@ -5,9 +5,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive_batch::{Control, JobError};
+use archive_batch::{BatchJobError, StopControl};
 use archive_component::{Component, Components};
-use archive_formats::warc::Kind;
+use archive_formats::warc::WarcType;
 
 use crate::drive::{exists, folder, limits, show, warc};
 
@@ -66,7 +66,9 @@ fn component(language: &str) -> Option<Arc<Component>> {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("components");
     let components = Components::new(Some(&cache)).unwrap();
     let began = Instant::now();
-    let component = components.compile(&bytes, &Control::default()).unwrap();
+    let component = components
+        .compile_component(&bytes, &StopControl::default())
+        .unwrap();
     eprintln!(
         "{language}: {} bytes compiled in {:?}",
         bytes.len(),
@@ -99,17 +101,27 @@ fn pages() -> Vec<u8> {
     let http = "application/http; msgtype=response";
     warc(&[
         (
-            Kind::Request,
+            WarcType::Request,
             "http://a.example/",
             "application/http; msgtype=request",
             b"GET / HTTP/1.1\r\n\r\n",
         ),
-        (Kind::Response, "http://a.example/", http, &first),
-        (Kind::Response, "http://b.example/chunked", http, &chunked),
-        (Kind::Response, "http://b.example/untitled", http, &untitled),
-        (Kind::Response, "http://a.example/absent", http, &absent),
-        (Kind::Response, "http://a.example/image", http, &image),
-        (Kind::Response, "http://b.example/broken", http, &broken),
+        (WarcType::Response, "http://a.example/", http, &first),
+        (
+            WarcType::Response,
+            "http://b.example/chunked",
+            http,
+            &chunked,
+        ),
+        (
+            WarcType::Response,
+            "http://b.example/untitled",
+            http,
+            &untitled,
+        ),
+        (WarcType::Response, "http://a.example/absent", http, &absent),
+        (WarcType::Response, "http://a.example/image", http, &image),
+        (WarcType::Response, "http://b.example/broken", http, &broken),
     ])
 }
 
@@ -160,7 +172,7 @@ fn the_python_job_lists_titles() {
         came.errors(),
         ["there is no argument 'hosts'; the only one is `host`"]
     );
-    assert!(matches!(came.errors[0], JobError::Failed(_)));
+    assert!(matches!(came.errors[0], BatchJobError::Failed(_)));
 }
 
 /// Fails if a job in JavaScript does not see each response once, cannot refuse an argument, or its own reduce step
@@ -179,14 +191,14 @@ fn the_javascript_job_counts_media_types() {
     let came = show(&types, &[("a", "b")], limits(), "pages.warc.gz", &pages());
     eprintln!("javascript: one call in {:?}", began.elapsed());
     assert_eq!(came.errors(), ["there is no argument a"]);
-    assert!(matches!(came.errors[0], JobError::Failed(_)));
+    assert!(matches!(came.errors[0], BatchJobError::Failed(_)));
 
     let input = "image/png\t1\ntext/html\t5\n-\t2\ntext/html\t37\n".repeat(5000);
     let mut output = Vec::new();
-    let control = Control::default();
-    let reducer = types.reducer(&[], limits()).unwrap();
+    let control = StopControl::default();
+    let reducer = types.make_reducer(&[], limits()).unwrap();
     reducer
-        .reduce(&mut input.as_bytes(), &mut output, &control)
+        .reduce_outputs(&mut input.as_bytes(), &mut output, &control)
         .unwrap();
     let output = String::from_utf8(output).unwrap();
     assert_eq!(output, "-\t10000\nimage/png\t5000\ntext/html\t210000\n");

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use archive_batch::{Control, JobError, Reduce, Stop};
+use archive_batch::{BatchJobError, Reduce, Stop, StopControl};
 use archive_component::{About, CompileError, Component, Components, ProcessHooks};
-use archive_formats::warc::Kind;
+use archive_formats::warc::WarcType;
 
 use crate::drive::{binary, compile, file, limits, resources, show, show_to, warc};
 
@@ -26,7 +26,7 @@ fn records_are_counted_and_each_file_begins_anew() {
         reduces: true,
     };
     assert_eq!(*count.about(), about);
-    let plan = Arc::clone(&count).plan(&[], limits()).unwrap();
+    let plan = Arc::clone(&count).make_plan(&[], limits()).unwrap();
     assert_eq!(plan.reduce(), Reduce::Component);
     for (name, records) in [
         ("one.warc.gz", 1),
@@ -45,9 +45,9 @@ fn a_record_that_fails_fails_alone() {
     let components = Components::new(None).unwrap();
     let count = compile(&components, COUNT).unwrap();
     let bytes = warc(&[
-        (Kind::Resource, "http://a.example/", "text/plain", b"a"),
-        (Kind::Metadata, "http://b.example/", "text/plain", b"b"),
-        (Kind::Resource, "http://c.example/", "text/plain", b"c"),
+        (WarcType::Resource, "http://a.example/", "text/plain", b"a"),
+        (WarcType::Metadata, "http://b.example/", "text/plain", b"b"),
+        (WarcType::Resource, "http://c.example/", "text/plain", b"c"),
     ]);
     let came = show(
         &count,
@@ -57,7 +57,7 @@ fn a_record_that_fails_fails_alone() {
         &bytes,
     );
     assert_eq!(came.errors(), ["this kind fails"]);
-    assert!(matches!(came.errors[0], JobError::Failed(_)));
+    assert!(matches!(came.errors[0], BatchJobError::Failed(_)));
     assert_eq!(came.text(), "a.warc.gz\t3\n");
 }
 
@@ -69,9 +69,9 @@ fn reduce_of_a_component_reads_all_output() {
     let input = "name\t1\n".repeat(300_000);
     let mut output = Vec::new();
     let mut read = input.as_bytes();
-    let reducer = count.reducer(&[], limits()).unwrap();
+    let reducer = count.make_reducer(&[], limits()).unwrap();
     reducer
-        .reduce(&mut read, &mut output, &Control::default())
+        .reduce_outputs(&mut read, &mut output, &StopControl::default())
         .unwrap();
     assert_eq!(String::from_utf8(output).unwrap(), "files\t300000\n");
 }
@@ -81,7 +81,7 @@ fn reduce_of_a_component_reads_all_output() {
 fn stopped_job_does_nothing_more() {
     let components = Components::new(None).unwrap();
     let count = compile(&components, COUNT).unwrap();
-    let control = Control::default();
+    let control = StopControl::default();
     control.stop(Stop::Cancelled);
     let bytes = resources(1);
     let known = file("a.warc.gz", &bytes);
@@ -96,7 +96,7 @@ fn stopped_job_does_nothing_more() {
         &control,
     );
     assert!(
-        matches!(errors[..], [JobError::Stopped(Stop::Cancelled)]),
+        matches!(errors[..], [BatchJobError::Stopped(Stop::Cancelled)]),
         "{errors:?}"
     );
     assert!(out.is_empty());
@@ -118,9 +118,13 @@ fn component_is_compiled_once_for_all_callers() {
             spare,
             ..ProcessHooks::default()
         };
-        let components = Components::within(around, None).unwrap();
+        let components = Components::with_hooks(around, None).unwrap();
         let before = STEPS.load(Ordering::SeqCst);
-        let compile = || components.compile(&bytes, &Control::default()).unwrap();
+        let compile = || {
+            components
+                .compile_component(&bytes, &StopControl::default())
+                .unwrap()
+        };
         let all = thread::scope(|scope| {
             let threads: Vec<_> = (0..callers).map(|_| scope.spawn(compile)).collect();
             let joined = threads.into_iter().map(|thread| thread.join().unwrap());
@@ -202,14 +206,14 @@ fn compiled_code_is_reused_unless_damaged() {
 fn component_without_reduce_step_refuses_to_reduce() {
     let components = Components::new(None).unwrap();
     let failing = compile(&components, "tests/hostile/failing.wat").unwrap();
-    let refused = failing.reducer(&[], limits());
+    let refused = failing.make_reducer(&[], limits());
     assert!(
         refused
             .unwrap_err()
             .to_string()
             .contains("has no reduce step")
     );
-    let plan = failing.plan(&[], limits()).unwrap();
+    let plan = failing.make_plan(&[], limits()).unwrap();
     assert_eq!(plan.reduce(), Reduce::Concatenate);
 }
 
@@ -219,7 +223,7 @@ fn a_refused_component_is_refused_again() {
     let components = Components::new(None).unwrap();
     for _ in 0..2 {
         let broken = b"\0asm\x0d\0\x01\0broken";
-        let refused = components.compile(broken, &Control::default());
+        let refused = components.compile_component(broken, &StopControl::default());
         let refused = refused.unwrap_err();
         assert!(matches!(refused, CompileError::Refused(_)));
         assert!(

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_batch::{Control, JobError, Sink, Stop};
+use archive_batch::{BatchJobError, Sink, Stop, StopControl};
 use archive_component::Components;
 use archive_model::JobLimits;
 
@@ -81,7 +81,7 @@ fn hostile_component_is_stopped_with_its_reason() {
         assert_eq!(errors.len(), 1, "{name}: {errors:?}");
         assert!(errors[0].contains(reason), "{name}: {errors:?}");
         assert_eq!(
-            matches!(came.errors[0], JobError::Broken(_)),
+            matches!(came.errors[0], BatchJobError::Broken(_)),
             broken,
             "{name}"
         );
@@ -102,7 +102,7 @@ fn endless_writer_is_stopped_at_limit_of_sink() {
     };
     let known = file("a.bin", b"some bytes");
     let errors = count_during(&components, || {
-        let control = Control::default();
+        let control = StopControl::default();
         show_to(
             &chatty,
             &[],
@@ -114,7 +114,7 @@ fn endless_writer_is_stopped_at_limit_of_sink() {
         )
     });
     assert!(
-        matches!(errors[..], [JobError::Stopped(Stop::Output)]),
+        matches!(errors[..], [BatchJobError::Stopped(Stop::Output)]),
         "{errors:?}"
     );
     assert_eq!((sink.taken, sink.largest), (10 << 20, 64 << 10));
@@ -126,7 +126,7 @@ fn endless_component_ends_soon_after_stop() {
     let components = Components::new(None).unwrap();
     let endless = compile(&components, "tests/hostile/endless.wat").unwrap();
     let known = file("a.bin", b"some bytes");
-    let control = Control::default();
+    let control = StopControl::default();
     let long = JobLimits {
         file_time: Duration::from_hours(1),
         ..limits()
@@ -151,7 +151,7 @@ fn endless_component_ends_soon_after_stop() {
         control.stop(Stop::Cancelled);
         let (errors, ended) = running.join().unwrap();
         assert!(
-            matches!(errors[..], [JobError::Stopped(Stop::Cancelled)]),
+            matches!(errors[..], [BatchJobError::Stopped(Stop::Cancelled)]),
             "{errors:?}"
         );
         let took = ended - told;
@@ -198,7 +198,7 @@ fn foreign_component_is_refused_in_plain_words() {
             "it has 67108865 bytes; at most 67108864 are taken",
         ),
     ] {
-        let refused = components.compile(bytes, &Control::default());
+        let refused = components.compile_component(bytes, &StopControl::default());
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains(reason), "{refused}\nis not: {reason}");
     }

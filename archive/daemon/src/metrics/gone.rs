@@ -17,7 +17,7 @@ impl Metrics {
     /// # Errors
     ///
     /// [`MetricError`] if a name is not allowed, or belongs to another kind of instrument.
-    pub fn show(
+    pub fn show_gone(
         &self,
         name: &str,
         help: &str,
@@ -41,7 +41,7 @@ impl Metrics {
     /// # Errors
     ///
     /// [`MetricError`] if the names belong to other kinds of instruments.
-    pub fn refusals(&self, server: &str) -> Result<Refusals, MetricError> {
+    pub fn count_refusals(&self, server: &str) -> Result<Refusals, MetricError> {
         let labels = [("server", server)];
         Ok(Refusals {
             calls: self.counter(
@@ -68,9 +68,9 @@ mod tests {
         let metrics = Metrics::new();
         let show = |node, value| {
             metrics
-                .show("age_seconds", "Age", &[("node", node)], value)
+                .show_gone("age_seconds", "Age", &[("node", node)], value)
                 .unwrap();
-            metrics.page().unwrap()
+            metrics.render_page().unwrap()
         };
         assert!(!show("a", None).contains("age_seconds{"));
         assert!(show("a", Some(7)).contains("age_seconds{node=\"a\"} 7\n"));
@@ -82,6 +82,6 @@ mod tests {
         );
         assert!(show("a", Some(8)).contains("age_seconds{node=\"a\"} 8\n"));
         metrics.counter("other", "", &[]).unwrap();
-        assert!(metrics.show("other", "", &[], None).is_err());
+        assert!(metrics.show_gone("other", "", &[], None).is_err());
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::message::plain;
+use super::message::plain_text;
 
 /// The search path in the environment of a hook.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -35,7 +35,11 @@ impl Drop for Group {
 }
 
 /// Runs the command once; fails with the reason if it does not end with success.
-pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Result<(), String> {
+pub(super) async fn run_hook(
+    argv: &[String],
+    message: &[u8],
+    limit: Duration,
+) -> Result<(), String> {
     let (program, arguments) = argv.split_first().ok_or("notify.command is empty")?;
     let mut command = Command::new(program);
     command
@@ -92,7 +96,7 @@ pub(super) async fn run(argv: &[String], message: &[u8], limit: Duration) -> Res
         return Ok(());
     }
     let said = String::from_utf8_lossy(&said);
-    let said = plain(said.trim());
+    let said = plain_text(said.trim());
     Err(format!("{program} ended with {status}: {said}"))
 }
 
@@ -122,7 +126,7 @@ mod tests {
 
     async fn shell(script: &str, message: &[u8], limit: Duration) -> Result<(), String> {
         let argv = ["/bin/sh", "-c", script].map(str::to_owned);
-        run(&argv, message, limit).await
+        run_hook(&argv, message, limit).await
     }
 
     /// Fails if a notification hook does not get the message, or inherits the environment or the working directory of
@@ -193,9 +197,9 @@ mod tests {
     async fn missing_hook_fails_and_unreading_hook_succeeds() {
         shell("exit 0", &vec![b'x'; 5_000_000], SOON).await.unwrap();
         let argv = ["/nowhere/hook".to_owned()];
-        let error = run(&argv, b"x", SOON).await.unwrap_err();
+        let error = run_hook(&argv, b"x", SOON).await.unwrap_err();
         assert!(error.contains("/nowhere/hook"), "{error}");
-        run(&[], b"x", SOON).await.unwrap_err();
+        run_hook(&[], b"x", SOON).await.unwrap_err();
     }
 
     /// Fails if a hook that has ended is waited for because a child in the background holds its output open.

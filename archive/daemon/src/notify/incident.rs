@@ -12,7 +12,7 @@ mod row;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use archive_model::later;
+use archive_model::time_after;
 use jiff::Timestamp;
 
 pub use row::IncidentRow;
@@ -70,7 +70,7 @@ pub struct Problem {
 
 impl Problem {
     /// Makes a problem that exists since it is reported.
-    pub fn now(text: impl Into<String>) -> Self {
+    pub fn begun_now(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
             since: None,
@@ -118,9 +118,9 @@ impl IncidentStage {
 impl Incident {
     fn due(&self, timing: IncidentTiming) -> Timestamp {
         match (self.told, self.over) {
-            (None, _) => later(self.since, timing.delay),
-            (Some(told), None) => later(told, timing.remind),
-            (Some(_), Some(over)) => later(over, timing.delay),
+            (None, _) => time_after(self.since, timing.delay),
+            (Some(told), None) => time_after(told, timing.remind),
+            (Some(_), Some(over)) => time_after(over, timing.delay),
         }
     }
 }
@@ -149,7 +149,7 @@ impl Incidents {
     }
 
     /// Reports that a problem exists, or still exists.
-    pub fn raise(&mut self, key: &str, wrong: &Problem, now: Timestamp) {
+    pub fn raise_incident(&mut self, key: &str, wrong: &Problem, now: Timestamp) {
         let is_one_more = !self.open.contains_key(key) && self.open.len() >= MOST;
         let (key, text) = if is_one_more {
             (MORE, "more is wrong at once than is told one by one")
@@ -175,7 +175,7 @@ impl Incidents {
     }
 
     /// Reports that a problem is over. An incident that was never announced is forgotten.
-    pub fn resolve(&mut self, key: &str, now: Timestamp) {
+    pub fn resolve_incident(&mut self, key: &str, now: Timestamp) {
         if let Some(incident) = self.open.get_mut(key)
             && incident.over.is_none()
         {
@@ -187,13 +187,13 @@ impl Incidents {
             }
         }
         if key != MORE && self.open.contains_key(MORE) && self.lasting() <= MOST / 2 {
-            self.resolve(MORE, now);
+            self.resolve_incident(MORE, now);
         }
     }
 
     /// Reports all problems within a scope. All other incidents in it are over, except those within one of `unclear`,
     /// of which nothing is known now.
-    pub fn declare(
+    pub fn declare_incidents(
         &mut self,
         scope: &str,
         wrong: &BTreeMap<String, Problem>,
@@ -201,7 +201,7 @@ impl Incidents {
         now: Timestamp,
     ) {
         for (key, wrong) in wrong {
-            self.raise(key, wrong, now);
+            self.raise_incident(key, wrong, now);
         }
         let is_right = |key: &&String| {
             is_within(key, scope)
@@ -210,7 +210,7 @@ impl Incidents {
         };
         let right: Vec<String> = self.open.keys().filter(is_right).cloned().collect();
         for key in right {
-            self.resolve(&key, now);
+            self.resolve_incident(&key, now);
         }
     }
 
@@ -220,7 +220,7 @@ impl Incidents {
     }
 
     /// Returns when the next news is due; `None` if there is no incident.
-    pub fn due(&self) -> Option<Timestamp> {
+    pub fn next_due(&self) -> Option<Timestamp> {
         self.open
             .values()
             .map(|incident| incident.due(self.timing))
@@ -229,7 +229,7 @@ impl Incidents {
 
     /// Returns the news to announce now, and notes that they were announced. Once a channel has taken them, call
     /// [`Incidents::note_taken`].
-    pub fn take(&mut self, now: Timestamp) -> Vec<IncidentNews> {
+    pub fn take_news(&mut self, now: Timestamp) -> Vec<IncidentNews> {
         let mut news = Vec::new();
         let timing = self.timing;
         let mut leaving = BTreeMap::new();
@@ -275,7 +275,7 @@ impl Incidents {
     }
 
     /// Returns the rows to write before anything else is done; `None` in place of a row to delete.
-    pub fn changes(&mut self) -> Vec<(String, Option<IncidentRow>)> {
+    pub fn take_changes(&mut self) -> Vec<(String, Option<IncidentRow>)> {
         let changed = std::mem::take(&mut self.changed);
         let row = |key: String| {
             let incident = self.open.get(&key).or_else(|| self.leaving.get(&key));

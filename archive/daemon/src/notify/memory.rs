@@ -6,7 +6,7 @@ use super::incident::IncidentRow;
 use crate::tasks::AnyError;
 
 /// A storage of one row for each incident. Its functions may block: they are called where that is allowed.
-pub trait Memory: Send + Sync + fmt::Debug {
+pub trait IncidentMemory: Send + Sync + fmt::Debug {
     /// Reads all rows.
     ///
     /// # Errors
@@ -24,7 +24,7 @@ pub trait Memory: Send + Sync + fmt::Debug {
 #[derive(Clone, Copy, Debug)]
 pub struct NoMemory;
 
-impl Memory for NoMemory {
+impl IncidentMemory for NoMemory {
     fn load(&self) -> Result<Vec<(String, IncidentRow)>, AnyError> {
         Ok(Vec::new())
     }

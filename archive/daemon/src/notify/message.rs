@@ -3,7 +3,7 @@
 //! Text that a node, a disk or a file name brings in is repeated without its control characters, and up to a limit
 //! only.
 
-use archive_model::visible;
+use archive_model::visible_character;
 use jiff::Timestamp;
 use serde::Serialize;
 
@@ -47,13 +47,18 @@ struct Item {
 
 impl Message {
     /// Makes a message of news.
-    pub(super) fn digest(source: &str, id: String, at: Timestamp, news: Vec<IncidentNews>) -> Self {
+    pub(super) fn digest_message(
+        source: &str,
+        id: String,
+        at: Timestamp,
+        news: Vec<IncidentNews>,
+    ) -> Self {
         let subject = subject(&news);
         Self::new("digest", source, id, at, &subject, news)
     }
 
     /// Makes a test message.
-    pub(super) fn test(source: &str, id: String, at: Timestamp) -> Self {
+    pub(super) fn test_message(source: &str, id: String, at: Timestamp) -> Self {
         let subject = "a test; nothing is wrong";
         Self::new("test", source, id, at, subject, Vec::new())
     }
@@ -79,7 +84,7 @@ impl Message {
             kind,
             source: source.to_owned(),
             at,
-            subject: plain(&format!("{source}: {subject}"))
+            subject: plain_text(&format!("{source}: {subject}"))
                 .chars()
                 .take(SUBJECT)
                 .collect(),
@@ -89,7 +94,7 @@ impl Message {
     }
 
     /// Returns the text of the mail, in lines that end with a line feed.
-    pub(super) fn mail(&self) -> String {
+    pub(super) fn mail_text(&self) -> String {
         let mut mail = format!("{} says at {}:\n", self.source, second(self.at));
         if self.items.is_empty() {
             mail.push_str("\nThis is a test. Nothing is wrong, and nothing is to be done.\n");
@@ -113,7 +118,7 @@ impl Message {
 impl Item {
     /// Returns the lines of a mail about the incident.
     fn to_text(&self) -> String {
-        let key = plain(&self.key);
+        let key = plain_text(&self.key);
         let since = second(self.since);
         let mut text = match self.what {
             "over" => format!("\n{key} is over; it was wrong since {since}\n"),
@@ -122,7 +127,7 @@ impl Item {
         };
         for line in self.text.lines() {
             text.push_str("  ");
-            text.push_str(&plain(line));
+            text.push_str(&plain_text(line));
             text.push('\n');
         }
         text
@@ -130,8 +135,8 @@ impl Item {
 }
 
 /// Replaces characters that a terminal or a mail program might interpret.
-pub(super) fn plain(text: &str) -> String {
-    text.chars().map(visible).collect()
+pub(super) fn plain_text(text: &str) -> String {
+    text.chars().map(visible_character).collect()
 }
 
 fn second(time: Timestamp) -> Timestamp {
@@ -171,7 +176,7 @@ mod tests {
 
     fn digest(news: Vec<IncidentNews>) -> Message {
         let at = "2026-01-02T03:04:05.678Z".parse().unwrap();
-        Message::digest("repository kb", "id".to_owned(), at, news)
+        Message::digest_message("repository kb", "id".to_owned(), at, news)
     }
 
     /// Fails if a mail leaves out the place, the time or the text of an incident, or calls one that is over a new one.
@@ -187,7 +192,7 @@ mod tests {
         ]);
         assert_eq!(message.subject, "repository kb: 1 began, 1 over");
         assert_eq!(
-            message.mail(),
+            message.mail_text(),
             "repository kb says at 2026-01-02T03:04:05Z:\n\
              \nreplica/one/node/n began, 1970-01-01T00:00:00Z\n  it is silent\n  look at it\n\
              \nexport is over; it was wrong since 1970-01-01T00:00:00Z\n  no room\n\
@@ -202,11 +207,11 @@ mod tests {
         let evil = "a\r\nBcc: x@y\u{1b}[2J\u{202e}\u{2028}\0";
         let message = digest(vec![news(evil, IncidentStage::Lasts, evil)]);
         let allowed = |c: char| c == '\n' || !archive_model::is_steering(c);
-        assert!(message.mail().chars().all(allowed));
+        assert!(message.mail_text().chars().all(allowed));
         assert!(!message.subject.contains(['\r', '\n', '\u{1b}']));
         let many = (0..5000).map(|n| news(&n.to_string(), IncidentStage::Began, &"x".repeat(2000)));
         let message = digest(many.collect());
-        let mail = message.mail();
+        let mail = message.mail_text();
         assert!(mail.len() < LONGEST_MAIL + 1000, "{}", mail.len());
         assert!(mail.contains(" more; `holdfast status` tells all."));
         let long = digest(vec![news(&"ä".repeat(9999), IncidentStage::Began, "")]);

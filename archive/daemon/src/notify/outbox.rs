@@ -116,7 +116,7 @@ impl Outbox {
     }
 
     /// Adds a message, and returns those that are given up for it.
-    pub(super) fn put(&self, message: &Arc<Message>) -> Vec<Arc<Message>> {
+    pub(super) fn put_message(&self, message: &Arc<Message>) -> Vec<Arc<Message>> {
         let mut waiting = self.waiting();
         waiting.push_back(Arc::clone(message));
         let excess = waiting.len().saturating_sub(WAITING);
@@ -127,7 +127,7 @@ impl Outbox {
 
     /// Sends waiting messages until the stop, and then ends the one that it has begun; `taken` is called for each
     /// message that the channel takes.
-    pub(super) async fn run(
+    pub(super) async fn run_outbox(
         &self,
         clock: &Clock,
         stop: &CancellationToken,
@@ -148,7 +148,7 @@ impl Outbox {
                 tokio::time::sleep(LAST.min(self.limit)).await;
             };
             let outcome = tokio::select! {
-                outcome = self.send(&message) => outcome,
+                outcome = self.send_message(&message) => outcome,
                 () = stopped => return,
             };
             if outcome.is_taken {
@@ -166,17 +166,17 @@ impl Outbox {
     }
 
     /// Sends one message now, and records the outcome.
-    pub(super) async fn send(&self, message: &Message) -> SendOutcome {
+    pub(super) async fn send_message(&self, message: &Message) -> SendOutcome {
         let (is_taken, failure) = match &self.way {
             Channel::Command(words) => match serde_json::to_vec(message) {
                 Err(error) => (false, Some(error.to_string())),
                 Ok(mut text) => {
                     text.push(b'\n');
-                    let ran = hook::run(words, &text, self.limit).await;
+                    let ran = hook::run_hook(words, &text, self.limit).await;
                     (ran.is_ok(), ran.err())
                 }
             },
-            Channel::Smtp(settings) => smtp::send(settings, message, self.limit).await,
+            Channel::Smtp(settings) => smtp::send_mail(settings, message, self.limit).await,
         };
         let outcome = SendOutcome {
             way: self.way.word(),

@@ -182,7 +182,7 @@ impl fmt::Display for MailAddress {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::print;
+    use crate::settings::print_settings;
 
     const TOML: &str = "command = []\ndelay = \"5 min\"\nremind = \"1 d\"\nlimit = \"30 s\"\n\n[smtp]\nserver = \"mail.example.org\"\n\
                         from = \"Archivwächter <holdfast@example.org>\"\nto = [\"a@example.org\"]\n";
@@ -199,9 +199,9 @@ mod tests {
         let smtp = settings.smtp.as_ref().unwrap();
         assert_eq!((smtp.tls, smtp.port()), (SmtpTls::Wrapper, 465));
         assert_eq!(settings.check(), Ok(()));
-        assert_eq!(read(&print(&settings).unwrap()), Ok(settings));
+        assert_eq!(read(&print_settings(&settings).unwrap()), Ok(settings));
         let old = read("command = [\"/bin/tell\"]").unwrap();
-        assert!(!print(&old).unwrap().contains("smtp"));
+        assert!(!print_settings(&old).unwrap().contains("smtp"));
     }
 
     /// Fails if an address that adds a header, or is not in ASCII, is accepted as a recipient.

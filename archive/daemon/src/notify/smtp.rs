@@ -23,7 +23,7 @@ use rustix::fs::OFlags;
 use tokio::task::spawn_blocking;
 
 use super::lock;
-use super::message::{Message, plain};
+use super::message::{Message, plain_text};
 use super::settings::SmtpSettings;
 
 /// The longest password or list of authorities, in bytes.
@@ -33,7 +33,7 @@ const FILE: u64 = 1 << 20;
 const SAID: usize = 500;
 
 /// Sends a message; returns whether a recipient got it, and the reason why one did not.
-pub(super) async fn send(
+pub(super) async fn send_mail(
     settings: &SmtpSettings,
     message: &Message,
     limit: Duration,
@@ -41,8 +41,8 @@ pub(super) async fn send(
     // The step under way, for the error when the time is up.
     let step = Mutex::new("looking up its address");
     let whole = async {
-        let mail = mail::write(settings, message)?;
-        talk::send(settings, &mail, &step).await
+        let mail = mail::write_mail(settings, message)?;
+        talk::talk_smtp(settings, &mail, &step).await
     };
     let (is_taken, failure) = match tokio::time::timeout(limit, whole).await {
         Ok(Ok(refused)) if refused.is_empty() => (true, None),
@@ -56,7 +56,7 @@ pub(super) async fn send(
         }
     };
     let failure = failure.map(|why| {
-        let why: String = plain(&why).chars().take(SAID).collect();
+        let why: String = plain_text(&why).chars().take(SAID).collect();
         format!("{}:{}: {why}", settings.server, settings.port())
     });
     (is_taken, failure)

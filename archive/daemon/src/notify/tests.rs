@@ -18,9 +18,9 @@ fn settings(script: &str) -> NotifySettings {
 
 fn started(settings: &NotifySettings) -> (Notifier, ManualClock, Daemon) {
     let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
+    let daemon = Daemon::new(hand.clock(), Chance::seeded_chance(1));
     (
-        Notifier::start("repository kb", settings, &daemon, Arc::new(NoMemory)).unwrap(),
+        Notifier::start_notifier("repository kb", settings, &daemon, Arc::new(NoMemory)).unwrap(),
         hand,
         daemon,
     )
@@ -47,10 +47,10 @@ async fn lasting_incident_and_its_end_are_reported() {
     let path = directory.path().join("said");
     let (notifier, hand, daemon) = started(&settings(&format!("cat >> {}", path.display())));
     for number in 0..1000 {
-        notifier.raise("node/one-1", format!("silent {number}\n\"quoted\""));
-        notifier.raise("volume/v", "offline");
+        notifier.raise_incident("node/one-1", format!("silent {number}\n\"quoted\""));
+        notifier.raise_incident("volume/v", "offline");
     }
-    notifier.resolve("volume/v");
+    notifier.resolve_incident("volume/v");
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
     let said = lines(&path, 1).await;
     assert_eq!(said.len(), 1);
@@ -59,12 +59,12 @@ async fn lasting_incident_and_its_end_are_reported() {
     assert_eq!(said[0]["items"].as_array().unwrap().len(), 1);
     assert_eq!(said[0]["items"][0]["count"], 1000);
     assert_eq!(said[0]["items"][0]["text"], "silent 999\n\"quoted\"");
-    notifier.resolve("node/one-1");
+    notifier.resolve_incident("node/one-1");
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
     let said = lines(&path, 2).await;
     assert_eq!(said[1]["items"][0]["what"], "over");
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
 }
 
 /// Fails if a message whose hook failed is lost, or is tried again only when the reminder is due.
@@ -75,7 +75,7 @@ async fn undelivered_message_is_tried_again() {
     let open = directory.path().join("open");
     let script = format!("test -e {} && cat >> {}", open.display(), path.display());
     let (notifier, hand, daemon) = started(&settings(&script));
-    notifier.raise("k", "t");
+    notifier.raise_incident("k", "t");
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
     let command = notifier.0.as_ref().unwrap().command.as_ref().unwrap();
     eventually("a failure", PATIENCE, async || command.is_failing()).await;
@@ -86,7 +86,7 @@ async fn undelivered_message_is_tried_again() {
     let said = lines(&path, 1).await;
     assert_eq!(said[0]["items"][0]["what"], "began");
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
 }
 
 /// Fails if the stop of the daemon waits for a hook that hangs.
@@ -96,11 +96,11 @@ async fn stop_does_not_wait_for_hanging_hook() {
     let path = directory.path().join("begun");
     let script = format!("echo 1 > {}; sleep 1000", path.display());
     let (notifier, hand, daemon) = started(&settings(&script));
-    notifier.raise("k", "t");
+    notifier.raise_incident("k", "t");
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
     lines(&path, 1).await;
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
 }
 
 /// Fails if a test message whose hook failed is reported without the reason, or a notifier without channels cannot be
@@ -108,12 +108,12 @@ async fn stop_does_not_wait_for_hanging_hook() {
 #[tokio::test]
 async fn a_test_says_what_came_of_it() {
     let (notifier, _hand, daemon) = started(&settings("echo closed >&2; exit 9"));
-    let outcomes = notifier.test().await;
+    let outcomes = notifier.send_test().await;
     assert!(outcomes[0].failure.as_ref().unwrap().contains("closed"));
-    assert_eq!(Notifier::silent().test().await, []);
-    Notifier::silent().raise("k", "t");
+    assert_eq!(Notifier::silent_notifier().send_test().await, []);
+    Notifier::silent_notifier().raise_incident("k", "t");
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
 }
 
 /// Rows that outlive a notifier, or fail.
@@ -123,7 +123,7 @@ struct Rows {
     fails: bool,
 }
 
-impl Memory for Rows {
+impl IncidentMemory for Rows {
     fn load(&self) -> Result<Vec<(String, incident::IncidentRow)>, crate::tasks::AnyError> {
         Ok(lock(&self.rows).clone().into_iter().collect())
     }
@@ -155,29 +155,30 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     let memory = Arc::new(Rows::default());
     let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
     let begin = || {
-        let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
-        let memory = Arc::clone(&memory) as Arc<dyn Memory>;
-        let notifier = Notifier::start("repository kb", &settings, &daemon, memory).unwrap();
+        let daemon = Daemon::new(hand.clock(), Chance::seeded_chance(1));
+        let memory = Arc::clone(&memory) as Arc<dyn IncidentMemory>;
+        let notifier =
+            Notifier::start_notifier("repository kb", &settings, &daemon, memory).unwrap();
         (notifier, daemon)
     };
     let wrong = |keys: &[&str]| {
         let wrong = keys
             .iter()
-            .map(|key| ((*key).to_owned(), Problem::now("t")));
+            .map(|key| ((*key).to_owned(), Problem::begun_now("t")));
         wrong.collect::<BTreeMap<_, _>>()
     };
     let (notifier, daemon) = begin();
-    notifier.declare("a", &wrong(&["a/1", "a/2"]), &BTreeSet::new());
+    notifier.declare_incidents("a", &wrong(&["a/1", "a/2"]), &BTreeSet::new());
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
     lines(&path, 1).await;
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
     let told = |kept: &incident::IncidentRow| kept.told.is_some();
     let told: Vec<bool> = lock(&memory.rows).values().map(told).collect();
     assert_eq!(told, [true, true]);
     // One of the problems has ended meanwhile, and one is new.
     let (notifier, daemon) = begin();
-    notifier.declare("a", &wrong(&["a/2", "a/3"]), &BTreeSet::new());
+    notifier.declare_incidents("a", &wrong(&["a/2", "a/3"]), &BTreeSet::new());
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
     let said = lines(&path, 2).await;
     let items = said[1]["items"].as_array().unwrap().iter();
@@ -199,7 +200,7 @@ async fn a_restart_repeats_nothing_and_forgets_nothing() {
     )
     .await;
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
 }
 
 /// Fails if an incident is not announced because its row cannot be written.
@@ -208,14 +209,14 @@ async fn messages_are_sent_even_if_rows_fail() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("said");
     let hand = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    let daemon = Daemon::new(hand.clock(), Chance::seeded(1));
+    let daemon = Daemon::new(hand.clock(), Chance::seeded_chance(1));
     let memory = Arc::new(Rows {
         fails: true,
         ..Rows::default()
     });
     let settings = settings(&format!("cat >> {}", path.display()));
-    let notifier = Notifier::start("r", &settings, &daemon, memory).unwrap();
-    notifier.raise("k", "t");
+    let notifier = Notifier::start_notifier("r", &settings, &daemon, memory).unwrap();
+    notifier.raise_incident("k", "t");
     let told = lines(&path, 1);
     let passing = async {
         loop {
@@ -228,7 +229,7 @@ async fn messages_are_sent_even_if_rows_fail() {
         () = passing => {}
     }
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
 }
 
 /// Fails if a mail server that hangs holds up the command or the stop.
@@ -248,22 +249,22 @@ async fn ways_do_not_wait_for_each_other() {
         ..settings(&format!("cat >> {}", path.display()))
     };
     let (notifier, hand, daemon) = started(&settings);
-    notifier.raise("k", "t");
+    notifier.raise_incident("k", "t");
     hand.advance_sleepers(1, Duration::from_mins(5)).await;
     assert_eq!(lines(&path, 1).await[0]["items"][0]["what"], "began");
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
     // A test message reports the outcome of each channel.
     let settings = NotifySettings {
         limit: crate::settings::Period::from_secs(5),
         ..settings
     };
     let (notifier, _hand, daemon) = started(&settings);
-    let outcomes = notifier.test().await;
+    let outcomes = notifier.send_test().await;
     assert_eq!((outcomes[0].way, outcomes[0].is_taken), ("command", true));
     assert_eq!((outcomes[1].way, outcomes[1].is_taken), ("smtp", false));
     assert_eq!(outcomes[1].target, format!("localhost:{port} to d@e.f"));
     assert!(outcomes[1].failure.as_ref().unwrap().contains("after 5 s"));
     daemon.tasks.stop_all();
-    daemon.tasks.join(SOON).await.unwrap();
+    daemon.tasks.join_tasks(SOON).await.unwrap();
 }

@@ -40,7 +40,7 @@ impl<'i> Document<'i> {
         let root = match DeTable::parse(text) {
             Ok(root) => root.into_inner(),
             Err(error) => {
-                let place = file.at_line(error.span().map(|span| line(text, span.start)));
+                let place = file.at_line(error.span().map(|span| line_number(text, span.start)));
                 return Err(SettingsError::Invalid {
                     place,
                     message: error.message().to_owned(),
@@ -70,20 +70,20 @@ impl<'i> Document<'i> {
     }
 
     /// Returns the typed settings. A key that is not read is an error, whether or not the type refuses it itself.
-    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, SettingsError> {
+    pub(super) fn read_document<T: DeserializeOwned>(&self) -> Result<T, SettingsError> {
         let mut ignored = Vec::new();
         let tree = Deserializer::from(Spanned::new(0..0, self.root.clone()));
         let read = serde_ignored::deserialize(tree, |path| ignored.push(unknown_key_read(&path)));
-        let settings = read.map_err(|error| self.refuse(&error))?;
+        let settings = read.map_err(|error| self.refuse_document(&error))?;
         match ignored.first() {
             None => Ok(settings),
-            Some(key) => Err(self.unknown(key)),
+            Some(key) => Err(self.unknown_key(key)),
         }
     }
 
     /// Returns the error of a key that no type has read.
-    pub(super) fn unknown(&self, key: &str) -> SettingsError {
-        let found = self.find(|path, _| path == key);
+    pub(super) fn unknown_key(&self, key: &str) -> SettingsError {
+        let found = self.find_key(|path, _| path == key);
         SettingsError::Invalid {
             place: found.map_or_else(|| self.file.clone(), |found| found.1),
             message: format!("unknown key `{key}`"),
@@ -91,9 +91,9 @@ impl<'i> Document<'i> {
     }
 
     /// Returns the error of a section that lacks a key, in the words that serde has for it.
-    pub(super) fn miss(&self, section: &str, key: &str) -> SettingsError {
+    pub(super) fn missing_key(&self, section: &str, key: &str) -> SettingsError {
         let missing = format!("missing field `{key}`");
-        match self.find(|path, _| path == section) {
+        match self.find_key(|path, _| path == section) {
             None => SettingsError::Invalid {
                 place: self.file.clone(),
                 message: missing,
@@ -105,9 +105,9 @@ impl<'i> Document<'i> {
         }
     }
 
-    pub(super) fn refuse(&self, error: &toml::de::Error) -> SettingsError {
+    pub(super) fn refuse_document(&self, error: &toml::de::Error) -> SettingsError {
         let span = error.span().unwrap_or_default();
-        let found = self.find(|_, at| !span.is_empty() && *at == span);
+        let found = self.find_key(|_, at| !span.is_empty() && *at == span);
         let unknown = unknown_key(
             error.message(),
             found.as_ref().map(|found| found.0.as_str()),
@@ -129,7 +129,7 @@ impl<'i> Document<'i> {
     }
 
     /// Returns the path and the place of the first key or value for which `wanted` holds, given its path and its span.
-    pub(super) fn find(
+    pub(super) fn find_key(
         &self,
         wanted: impl Fn(&str, &Range<usize>) -> bool,
     ) -> Option<(String, Place)> {
@@ -184,7 +184,7 @@ impl<'i> Document<'i> {
         match number.and_then(|number| self.overrides.get(number)) {
             Some(over) => over.place.clone(),
             None if span.is_empty() => self.file.clone(),
-            None => self.file.at_line(Some(line(self.text, span.start))),
+            None => self.file.at_line(Some(line_number(self.text, span.start))),
         }
     }
 }
@@ -210,24 +210,24 @@ pub(super) fn past_end(text: &str, number: usize) -> Range<usize> {
     start..start + 1
 }
 
-pub(super) fn line(text: &str, at: usize) -> usize {
+pub(super) fn line_number(text: &str, at: usize) -> usize {
     1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count()
 }
 
 pub(super) fn value_of<'i>(text: &'i str, span: &Range<usize>) -> Spanned<DeValue<'i>> {
     match DeValue::parse(text) {
-        Ok(value) => restamp(value.into_inner(), span),
+        Ok(value) => restamp_value(value.into_inner(), span),
         Err(_) => Spanned::new(span.clone(), DeValue::String(Cow::Borrowed(text))),
     }
 }
 
 /// Gives a value, and all in it, the place `span`.
-pub(super) fn restamp<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>> {
+pub(super) fn restamp_value<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<DeValue<'i>> {
     let value = match value {
         DeValue::Array(array) => DeValue::Array(
             array
                 .into_iter()
-                .map(|item| restamp(item.into_inner(), span))
+                .map(|item| restamp_value(item.into_inner(), span))
                 .collect(),
         ),
         DeValue::Table(table) => DeValue::Table(
@@ -236,7 +236,7 @@ pub(super) fn restamp<'i>(value: DeValue<'i>, span: &Range<usize>) -> Spanned<De
                 .map(|(key, item)| {
                     (
                         Spanned::new(span.clone(), key.into_inner()),
-                        restamp(item.into_inner(), span),
+                        restamp_value(item.into_inner(), span),
                     )
                 })
                 .collect(),

@@ -28,7 +28,7 @@ pub struct Section {
 
 impl Section {
     /// Returns the section whose keys are the fields of `T`.
-    pub const fn of<T: DocumentedFields>(path: &'static str) -> Self {
+    pub const fn section_of<T: DocumentedFields>(path: &'static str) -> Self {
         Self {
             path,
             keys: T::FIELD_NAMES,

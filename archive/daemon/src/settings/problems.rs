@@ -14,7 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
 use super::document::{
-    Document, Override, explain_unknown_key, line, past_end, restamp, unknown_key_read,
+    Document, Override, explain_unknown_key, line_number, past_end, restamp_value, unknown_key_read,
 };
 use super::form::{Section, SettingsForm};
 use super::{Place, SettingsError};
@@ -59,7 +59,7 @@ pub(super) fn list_problems<T: DeserializeOwned>(
 pub(super) fn list_torn_lines(file: &Place, text: &str) -> Vec<SettingsError> {
     let (_, errors) = DeTable::parse_recoverable(text);
     let problem = |error: toml::de::Error| SettingsError::Invalid {
-        place: file.at_line(error.span().map(|span| line(text, span.start))),
+        place: file.at_line(error.span().map(|span| line_number(text, span.start))),
         message: error.message().to_owned(),
     };
     errors.into_iter().take(MOST).map(problem).collect()
@@ -98,7 +98,7 @@ impl Review<'_> {
         list_unknown_keys(self.form, top, &self.document.root, &[], &mut unknown);
         for (path, section) in unknown {
             let key = path.join(".");
-            let place = self.document.find(|own, _| own == key);
+            let place = self.document.find_key(|own, _| own == key);
             self.found.push(SettingsError::Invalid {
                 place: place.map_or_else(|| self.document.file.clone(), |found| found.1),
                 message: explain_unknown_key(&key, section.keys),
@@ -117,7 +117,8 @@ impl Review<'_> {
                 if find_value(&self.document.root, &path).is_some() {
                     continue;
                 }
-                self.found.push(self.document.miss(&own.join("."), key));
+                self.found
+                    .push(self.document.missing_key(&own.join("."), key));
                 self.fill(&path);
             }
         }
@@ -127,7 +128,7 @@ impl Review<'_> {
         while self.found.len() < MOST {
             let error = match read_strictly::<T>(&self.document.root) {
                 Ok(ignored) => {
-                    let unknown = ignored.iter().map(|path| self.document.unknown(path));
+                    let unknown = ignored.iter().map(|path| self.document.unknown_key(path));
                     self.found.extend(unknown);
                     return;
                 }
@@ -137,7 +138,7 @@ impl Review<'_> {
             if span == self.filled {
                 return;
             }
-            self.found.push(self.document.refuse(&error));
+            self.found.push(self.document.refuse_document(&error));
             let path = find_span(&self.document.root, &span).filter(|_| !span.is_empty());
             let is_replaced = path.is_some_and(|path| {
                 // Without an example, a list goes as a whole.
@@ -166,7 +167,7 @@ impl Review<'_> {
         let Some(value) = find_value(&self.example, &in_example) else {
             return false;
         };
-        let value = restamp(value.get_ref().clone(), &self.filled);
+        let value = restamp_value(value.get_ref().clone(), &self.filled);
         put_value(&mut self.document.root, path, value)
     }
 }

@@ -12,7 +12,7 @@ use super::{MAX_FILE, PREFIX, Place, SettingsError};
 /// # Errors
 ///
 /// [`SettingsError`] if a variable with the prefix of settings is not Unicode.
-pub fn environment() -> Result<Vec<(String, String)>, SettingsError> {
+pub fn read_environment() -> Result<Vec<(String, String)>, SettingsError> {
     let mut variables = Vec::new();
     for (name, value) in std::env::vars_os() {
         if !name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
@@ -33,7 +33,7 @@ pub fn environment() -> Result<Vec<(String, String)>, SettingsError> {
     Ok(variables)
 }
 
-pub(super) fn read(path: &Path) -> Result<String, SettingsError> {
+pub(super) fn read_settings_file(path: &Path) -> Result<String, SettingsError> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes))
@@ -108,7 +108,7 @@ mod tests {
     /// Fails if settings are read from a file that is too large or not UTF-8, or the error does not name the line.
     #[test]
     fn a_file_that_is_none_is_refused() {
-        let kind = |path: &Path| match read(path).unwrap_err() {
+        let kind = |path: &Path| match read_settings_file(path).unwrap_err() {
             SettingsError::Read { source, .. } => source.kind(),
             error @ (SettingsError::TooLarge(_) | SettingsError::Invalid { .. }) => {
                 panic!("{error}")
@@ -121,12 +121,15 @@ mod tests {
         );
         assert_eq!(kind(directory.path()), ErrorKind::IsADirectory);
         let latin = file(b"name = 'a'\n# caf\xe9\n");
-        let error = read(latin.path()).unwrap_err().to_string();
+        let error = read_settings_file(latin.path()).unwrap_err().to_string();
         assert_eq!(error, format!("{}:2: not UTF-8", latin.path().display()));
         let mut just = file(&vec![b'#'; 1 << 20]);
-        assert_eq!(read(just.path()).unwrap().len(), 1 << 20);
+        assert_eq!(read_settings_file(just.path()).unwrap().len(), 1 << 20);
         just.write_all(b"#").unwrap();
-        assert!(matches!(read(just.path()), Err(SettingsError::TooLarge(_))));
+        assert!(matches!(
+            read_settings_file(just.path()),
+            Err(SettingsError::TooLarge(_))
+        ));
     }
 
     /// Fails if a variable or an argument sets another key than the one that it spells, or an invalid spelling is

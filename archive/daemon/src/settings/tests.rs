@@ -60,7 +60,7 @@ fn with(text: &str, environment: &[(&str, &str)], set: &[&str]) -> Result<Exampl
         set: set.iter().map(|&s| s.to_owned()).collect(),
     };
     let shown = file.path().display().to_string();
-    load(&sources).map_err(|error| error.to_string().replace(&shown, "FILE"))
+    load_settings(&sources).map_err(|error| error.to_string().replace(&shown, "FILE"))
 }
 
 /// Fails if the file prevails over a variable, a variable over `--set`, or an earlier `--set` over a later one.
@@ -96,8 +96,11 @@ fn each_source_stands_over_the_next() {
 #[test]
 fn without_a_file_there_are_defaults_and_overrides() {
     let sources = Sources::from_set(["name=x"]);
-    assert_eq!(load::<Example>(&sources).unwrap().scrub, Scrub::default());
-    let missing = load::<Example>(&Sources::default())
+    assert_eq!(
+        load_settings::<Example>(&sources).unwrap().scrub,
+        Scrub::default()
+    );
+    let missing = load_settings::<Example>(&Sources::default())
         .unwrap_err()
         .to_string();
     assert_eq!(missing, "settings: missing field `name`");
@@ -272,14 +275,14 @@ fn type_without_deny_unknown_is_read_strictly() {
         file: Some(file.path().to_owned()),
         ..Sources::default()
     };
-    let error = load::<Lax>(&sources).unwrap_err().to_string();
+    let error = load_settings::<Lax>(&sources).unwrap_err().to_string();
     assert_eq!(
         error,
         format!("{}:5: unknown key `inner.b.size`", file.path().display())
     );
     let set = ["inner.b=[]".to_owned(), "inner.b={ id = 9 }".to_owned()].to_vec();
     assert_eq!(
-        load::<Lax>(&Sources { set, ..sources })
+        load_settings::<Lax>(&Sources { set, ..sources })
             .unwrap()
             .inner
             .unwrap()["b"]
@@ -307,7 +310,7 @@ fn printed_settings_are_read_back_unchanged() {
     let text =
         "name = 'a'\n[scrub]\nfull_pass = '15 min'\n[[replica]]\nid = 'one'\nsites = [1, 2]\n";
     let example = with(text, &[], &[]).unwrap();
-    let printed = print(&example).unwrap();
+    let printed = print_settings(&example).unwrap();
     assert!(
         printed.contains("full_pass = \"15 min\"\nreserve = \"10 GB\""),
         "{printed}"

@@ -9,7 +9,7 @@ const SOON: Duration = Duration::from_secs(20);
 
 /// Returns the end, which must come: a test that waits without end does not fail.
 async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
-    let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
+    let end = tokio::time::timeout(SOON * 2, tasks.join_tasks(SOON)).await;
     end.expect("an end in time")
 }
 
@@ -23,8 +23,8 @@ async fn until(stop: CancellationToken) -> io::Result<()> {
 #[tokio::test]
 async fn tasks_stop_when_asked() {
     let tasks = Tasks::new();
-    tasks.spawn("one", until(tasks.stop()));
-    tasks.spawn("two", until(tasks.stop()));
+    tasks.spawn("one", until(tasks.stop_token()));
+    tasks.spawn("two", until(tasks.stop_token()));
     tasks.spawn_once("three", async {});
     tasks.stop_all();
     joined(&tasks).await.unwrap();
@@ -34,17 +34,17 @@ async fn tasks_stop_when_asked() {
 #[tokio::test]
 async fn a_child_token_stops_nobody_else() {
     let tasks = Tasks::new();
-    tasks.stop().cancel();
-    assert!(!tasks.stop().is_cancelled());
+    tasks.stop_token().cancel();
+    assert!(!tasks.stop_token().is_cancelled());
 }
 
 /// Fails if a task that should run on may end unnoticed, or the error does not name it.
 #[tokio::test]
 async fn task_that_ends_stops_all_and_is_named() {
     let tasks = Tasks::new();
-    tasks.spawn("other", until(tasks.stop()));
+    tasks.spawn("other", until(tasks.stop_token()));
     tasks
-        .part("node")
+        .for_part("node")
         .spawn("scrub", async { io::Result::Ok(()) });
     let error = joined(&tasks).await.unwrap_err();
     assert_eq!(error.to_string(), "task `node/scrub` ended by itself");
@@ -54,7 +54,7 @@ async fn task_that_ends_stops_all_and_is_named() {
 #[tokio::test]
 async fn an_error_stops_all_and_is_named() {
     let tasks = Tasks::new();
-    tasks.spawn("other", until(tasks.stop()));
+    tasks.spawn("other", until(tasks.stop_token()));
     tasks.spawn_once("upload", async { Err(io::Error::other("disk on fire")) });
     let error = joined(&tasks).await.unwrap_err();
     assert_eq!(with_causes(&error), "task `upload` failed: disk on fire");
@@ -70,7 +70,7 @@ async fn watched_failure_stops_all_and_is_named() {
         let has_failed = *seen.borrow();
         has_failed.then(|| io::Error::other("it cannot be written"))
     });
-    hand.sleepers(1).await;
+    hand.wait_for_sleepers(1).await;
     has_failed.send_replace(true);
     hand.advance(WATCH);
     let error = joined(&tasks).await.unwrap_err();
@@ -84,7 +84,7 @@ async fn watched_failure_stops_all_and_is_named() {
 #[tokio::test]
 async fn a_panic_stops_all_and_is_named() {
     let tasks = Tasks::new();
-    tasks.spawn("other", until(tasks.stop()));
+    tasks.spawn("other", until(tasks.stop_token()));
     tasks.spawn("bad", async {
         if SOON > Duration::ZERO {
             panic!("no {}", "luck")
@@ -106,7 +106,7 @@ fn dropped_runtime_stops_blocking_code() {
         let runtime = builder.build().unwrap();
         let tasks = Tasks::new();
         let handle = runtime.handle().clone();
-        let stop = tasks.stop();
+        let stop = tasks.stop_token();
         let (begun, begins) = std::sync::mpsc::channel();
         let (stopped, stops) = std::sync::mpsc::channel();
         let inside = runtime.enter();
@@ -128,12 +128,12 @@ fn dropped_runtime_stops_blocking_code() {
 async fn blocking_code_is_supervised_too() {
     let tasks = Tasks::new();
     tasks.spawn_blocking("fine", || {
-        assert_eq!(current().as_deref(), Some("fine"));
+        assert_eq!(current_part().as_deref(), Some("fine"));
         io::Result::Ok(())
     });
     tasks
-        .part("node")
-        .part("disk")
+        .for_part("node")
+        .for_part("disk")
         .spawn_blocking("walk", || Err::<(), _>(io::Error::other("gone")));
     let error = joined(&tasks).await.unwrap_err();
     assert_eq!(with_causes(&error), "task `node/disk/walk` failed: gone");
@@ -143,7 +143,7 @@ async fn blocking_code_is_supervised_too() {
 #[tokio::test]
 async fn an_error_while_stopping_is_not_lost() {
     let tasks = Tasks::new();
-    let stop = tasks.stop();
+    let stop = tasks.stop_token();
     tasks.spawn("flush", async move {
         stop.cancelled().await;
         Err(io::Error::other("no space"))
@@ -159,14 +159,17 @@ async fn an_error_while_stopping_is_not_lost() {
 #[tokio::test]
 async fn task_that_never_stops_is_aborted_and_named() {
     let tasks = Tasks::new();
-    tasks.spawn("good", until(tasks.stop()));
+    tasks.spawn("good", until(tasks.stop_token()));
     let (cut, mut seen) = tokio::sync::oneshot::channel::<()>();
     tasks.spawn("deaf", async move {
         let _cut = cut;
         std::future::pending::<io::Result<()>>().await
     });
     tasks.stop_all();
-    let error = tasks.join(Duration::from_millis(50)).await.unwrap_err();
+    let error = tasks
+        .join_tasks(Duration::from_millis(50))
+        .await
+        .unwrap_err();
     assert_eq!(error.to_string(), "still running 50ms after the stop: deaf");
     assert!((&mut seen).await.is_err(), "the task was dropped");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::{Step, Worker, WorkerError};
+use super::{Worker, WorkerStep, WorkerStepError};
 use crate::clock::Clock;
 use crate::thread::OwnThread;
 
@@ -16,7 +16,7 @@ const PERIOD: Duration = Duration::from_mins(1);
 /// The job that reloads exchanged certificates and lists of revoked ones from the disk. After an error the old ones
 /// stay in use.
 pub struct ReloadWorker {
-    reload: Arc<dyn Fn(Timestamp) -> Result<(), WorkerError> + Send + Sync>,
+    reload: Arc<dyn Fn(Timestamp) -> Result<(), WorkerStepError> + Send + Sync>,
     clock: Clock,
     thread: OwnThread,
 }
@@ -25,7 +25,7 @@ impl ReloadWorker {
     /// Makes the job that calls `reload` with the time of day. It may block: it runs on a thread of its own.
     pub fn new(
         clock: Clock,
-        reload: impl Fn(Timestamp) -> Result<(), WorkerError> + Send + Sync + 'static,
+        reload: impl Fn(Timestamp) -> Result<(), WorkerStepError> + Send + Sync + 'static,
     ) -> Self {
         Self {
             reload: Arc::new(reload),
@@ -44,11 +44,11 @@ impl fmt::Debug for ReloadWorker {
 impl Worker for ReloadWorker {
     const NAME: &'static str = "credentials";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let reload = Arc::clone(&self.reload);
         let now = self.clock.now();
-        let reloaded = self.thread.run(move || reload(now));
+        let reloaded = self.thread.run_on_thread(move || reload(now));
         reloaded.await??;
-        Ok(Step::Idle(PERIOD))
+        Ok(WorkerStep::Idle(PERIOD))
     }
 }

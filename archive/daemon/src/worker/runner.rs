@@ -9,7 +9,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Controls, FIRST_BACK_OFF, MAX_BACK_OFF, Step, Worker, WorkerError, WorkerState, rest_after,
+    Controls, FIRST_BACK_OFF, MAX_BACK_OFF, Worker, WorkerState, WorkerStep, WorkerStepError,
+    rest_after,
 };
 use crate::clock::Clock;
 use crate::tasks::with_causes;
@@ -22,7 +23,7 @@ pub(super) struct Runner {
 }
 
 impl Runner {
-    pub(super) async fn run<W: Worker>(
+    pub(super) async fn run_worker<W: Worker>(
         mut self,
         mut worker: W,
     ) -> Result<(), watch::error::RecvError> {
@@ -33,14 +34,14 @@ impl Runner {
                 paused_until.map(|until| until.saturating_duration_since(self.clock.instant()));
             if let Some(pause) = pause.filter(|pause| !pause.is_zero()) {
                 self.controls
-                    .enter(WorkerState::Paused(self.clock.after(pause)));
+                    .enter(WorkerState::Paused(self.clock.time_after(pause)));
                 self.rest(pause).await?;
                 continue;
             }
             self.controls.enter(WorkerState::Working);
             let begin = self.clock.instant();
             let outcome = worker.step().await;
-            let took = self.clock.since(begin);
+            let took = self.clock.elapsed_since(begin);
             let rest = self.record(outcome, took, &mut backoff);
             self.rest(rest).await?;
         }
@@ -51,7 +52,7 @@ impl Runner {
     /// Records how a step ended. Returns how long to rest now.
     fn record(
         &self,
-        outcome: Result<Step, WorkerError>,
+        outcome: Result<WorkerStep, WorkerStepError>,
         took: Duration,
         backoff: &mut Backoff,
     ) -> Duration {
@@ -62,13 +63,13 @@ impl Runner {
             Ok(step) => {
                 backoff.reset();
                 let rest = match step {
-                    Step::Again => rest_after(Duration::ZERO),
-                    Step::Idle(pause) => rest_after(pause),
+                    WorkerStep::Again => rest_after(Duration::ZERO),
+                    WorkerStep::Idle(pause) => rest_after(pause),
                 };
                 self.controls.status.send_modify(|status| {
                     status.steps += 1;
                     status.last_step = Some(now);
-                    status.state = WorkerState::Resting(self.clock.after(rest));
+                    status.state = WorkerState::Resting(self.clock.time_after(rest));
                 });
                 rest
             }
@@ -80,7 +81,7 @@ impl Runner {
                     status.errors += 1;
                     status.last_step = Some(now);
                     status.last_error = Some((now, message));
-                    status.state = WorkerState::BackingOff(self.clock.after(rest));
+                    status.state = WorkerState::BackingOff(self.clock.time_after(rest));
                 });
                 rest
             }
@@ -117,13 +118,13 @@ mod tests {
     const SOON: Duration = Duration::from_secs(20);
 
     /// A worker whose steps wait for the test to say how they end.
-    struct ScriptedWorker(mpsc::UnboundedReceiver<Result<Step, WorkerError>>);
+    struct ScriptedWorker(mpsc::UnboundedReceiver<Result<WorkerStep, WorkerStepError>>);
 
     impl Worker for ScriptedWorker {
         const NAME: &'static str = "told";
 
-        async fn step(&mut self) -> Result<Step, WorkerError> {
-            self.0.recv().await.unwrap_or(Ok(Step::Idle(SOON)))
+        async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
+            self.0.recv().await.unwrap_or(Ok(WorkerStep::Idle(SOON)))
         }
     }
 
@@ -131,7 +132,7 @@ mod tests {
         hand: ManualClock,
         tasks: Tasks,
         workers: Workers,
-        tell: mpsc::UnboundedSender<Result<Step, WorkerError>>,
+        tell: mpsc::UnboundedSender<Result<WorkerStep, WorkerStepError>>,
         seen: watch::Receiver<WorkerStatus>,
     }
 
@@ -140,7 +141,7 @@ mod tests {
         let tasks = Tasks::new();
         let workers = Workers::new(hand.clock(), tasks.clone());
         let (tell, told) = mpsc::unbounded_channel();
-        workers.spawn(ScriptedWorker(told)).unwrap();
+        workers.spawn_worker(ScriptedWorker(told)).unwrap();
         let seen = workers.controls("told").unwrap().status.subscribe();
         Bench {
             hand,
@@ -152,7 +153,7 @@ mod tests {
     }
 
     impl Bench {
-        fn end_step(&self, outcome: Result<Step, WorkerError>) {
+        fn end_step(&self, outcome: Result<WorkerStep, WorkerStepError>) {
             self.tell.send(outcome).unwrap();
         }
 
@@ -172,7 +173,7 @@ mod tests {
 
     /// Returns the end, which must come: a test that waits without end does not fail.
     async fn joined(tasks: &Tasks) -> Result<(), TaskError> {
-        let end = tokio::time::timeout(SOON * 2, tasks.join(SOON)).await;
+        let end = tokio::time::timeout(SOON * 2, tasks.join_tasks(SOON)).await;
         end.expect("an end in time")
     }
 
@@ -189,13 +190,13 @@ mod tests {
             let status = bench.until(|status| status.errors == errors).await;
             assert_eq!(status.state, WorkerState::BackingOff(at(second)));
             assert_eq!(status.last_error.unwrap().1, "no disk");
-            bench.hand.sleepers(1).await;
+            bench.hand.wait_for_sleepers(1).await;
             bench.hand.advance(SECOND * (1 << (errors - 1)));
             bench
                 .until(|status| status.state == WorkerState::Working)
                 .await;
         }
-        bench.end_step(Ok(Step::Again));
+        bench.end_step(Ok(WorkerStep::Again));
         bench.until(|status| status.steps == 1).await;
         bench.end_step(Err("again".into()));
         let status = bench.until(|status| status.errors == 4).await;
@@ -210,21 +211,21 @@ mod tests {
     #[tokio::test]
     async fn a_pause_ends_by_itself_after_a_day() {
         let mut bench = bench();
-        bench.end_step(Ok(Step::Idle(SECOND)));
+        bench.end_step(Ok(WorkerStep::Idle(SECOND)));
         bench
             .until(|status| status.state == WorkerState::Resting(at(1)))
             .await;
-        bench.hand.sleepers(1).await;
-        let end = bench.workers.pause("told", Duration::MAX).unwrap();
+        bench.hand.wait_for_sleepers(1).await;
+        let end = bench.workers.pause_worker("told", Duration::MAX).unwrap();
         assert_eq!(end, at(24 * 3600));
         bench
             .until(|status| status.state == WorkerState::Paused(end))
             .await;
-        bench.hand.sleepers(1).await;
+        bench.hand.wait_for_sleepers(1).await;
         bench.hand.advance(MAX_PAUSE.saturating_sub(SECOND));
-        bench.end_step(Ok(Step::Idle(SECOND)));
+        bench.end_step(Ok(WorkerStep::Idle(SECOND)));
         settle().await;
-        assert_eq!(bench.workers.list()[0].steps, 1, "still paused");
+        assert_eq!(bench.workers.list_workers()[0].steps, 1, "still paused");
         bench.hand.advance_sleepers(1, SECOND).await;
         let status = bench.until(|status| status.steps == 2).await;
         assert_eq!(status.last_step, Some(end));
@@ -234,17 +235,17 @@ mod tests {
     #[tokio::test]
     async fn resume_ends_pause_rest_and_back_off() {
         let mut bench = bench();
-        bench.workers.pause("told", SECOND).unwrap();
+        bench.workers.pause_worker("told", SECOND).unwrap();
         bench
             .until(|status| matches!(status.state, WorkerState::Paused(_)))
             .await;
-        bench.workers.resume("told").unwrap();
-        bench.end_step(Ok(Step::Idle(SECOND)));
+        bench.workers.resume_worker("told").unwrap();
+        bench.end_step(Ok(WorkerStep::Idle(SECOND)));
         bench.until(|status| status.steps == 1).await;
-        bench.workers.resume("told").unwrap();
+        bench.workers.resume_worker("told").unwrap();
         bench.end_step(Err("x".into()));
         bench.until(|status| status.errors == 1).await;
-        bench.workers.resume("told").unwrap();
+        bench.workers.resume_worker("told").unwrap();
         bench
             .until(|status| status.state == WorkerState::Working)
             .await;
@@ -256,13 +257,13 @@ mod tests {
     impl Worker for Slow {
         const NAME: &'static str = "slow";
 
-        async fn step(&mut self) -> Result<Step, WorkerError> {
+        async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
             self.0.advance(SECOND * 2);
             self.1 += 1;
             if self.1 == 3 {
-                Ok(Step::Idle(SOON))
+                Ok(WorkerStep::Idle(SOON))
             } else {
-                Ok(Step::Again)
+                Ok(WorkerStep::Again)
             }
         }
     }
@@ -274,11 +275,11 @@ mod tests {
         let bench = bench();
         bench
             .workers
-            .part("node")
+            .for_part("node")
             .spawn_instance("1", Slow(bench.hand.clone(), 0))
             .unwrap();
         let controls = bench.workers.controls("node/slow/1").unwrap();
-        bench.workers.throttle("node/slow/1", 3).unwrap();
+        bench.workers.throttle_worker("node/slow/1", 3).unwrap();
         let mut seen = controls.status.subscribe();
         let status = seen
             .wait_for(|status| status.steps == 1)
@@ -289,12 +290,12 @@ mod tests {
             (status.state, status.tranquility),
             (WorkerState::Resting(at(2 + 6)), 3)
         );
-        bench.hand.sleepers(1).await;
+        bench.hand.wait_for_sleepers(1).await;
         bench.hand.advance(SECOND * 6);
         seen.wait_for(|status| status.state == WorkerState::Resting(at(10 + 6)))
             .await
             .unwrap();
-        bench.hand.sleepers(1).await;
+        bench.hand.wait_for_sleepers(1).await;
         bench.hand.advance(SECOND * 6);
         // The idle time of 20 s is longer than the 6 s of the throttle.
         seen.wait_for(|status| status.state == WorkerState::Resting(at(18 + 20)))
@@ -307,12 +308,12 @@ mod tests {
     async fn a_stop_lets_the_step_end() {
         let mut bench = bench();
         // One step is done, so the worker waits inside the next one.
-        bench.end_step(Ok(Step::Again));
+        bench.end_step(Ok(WorkerStep::Again));
         bench
             .until(|status| status.steps == 1 && status.state == WorkerState::Working)
             .await;
         bench.tasks.stop_all();
-        bench.end_step(Ok(Step::Idle(SOON)));
+        bench.end_step(Ok(WorkerStep::Idle(SOON)));
         joined(&bench.tasks).await.unwrap();
         let status = bench
             .until(|status| status.state == WorkerState::Stopped)
@@ -324,9 +325,9 @@ mod tests {
     #[tokio::test]
     async fn a_stop_ends_a_rest() {
         let mut bench = bench();
-        bench.end_step(Ok(Step::Idle(SOON)));
+        bench.end_step(Ok(WorkerStep::Idle(SOON)));
         bench.until(|status| status.steps == 1).await;
-        bench.hand.sleepers(1).await;
+        bench.hand.wait_for_sleepers(1).await;
         bench.tasks.stop_all();
         joined(&bench.tasks).await.unwrap();
     }
@@ -337,14 +338,14 @@ mod tests {
         struct Bad;
         impl Worker for Bad {
             const NAME: &'static str = "bad";
-            async fn step(&mut self) -> Result<Step, WorkerError> {
+            async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
                 std::future::ready(()).await;
                 panic!("a bug");
             }
         }
         let bench = bench();
-        bench.end_step(Ok(Step::Idle(SOON)));
-        bench.workers.part("node").spawn(Bad).unwrap();
+        bench.end_step(Ok(WorkerStep::Idle(SOON)));
+        bench.workers.for_part("node").spawn_worker(Bad).unwrap();
         let error = joined(&bench.tasks).await.unwrap_err();
         assert_eq!(error.to_string(), "task `node/bad` panicked: a bug");
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::engine::Engine;
 use crate::error::DbError;
-use crate::options::Options;
+use crate::options::DatabaseOptions;
 
 /// Returns whether a database is in this directory.
 ///
@@ -43,7 +43,7 @@ pub(super) fn is_there(path: &Path) -> Result<bool, DbError> {
 }
 
 /// Makes the error about a database that lacks commits that its user knows of.
-pub(super) fn behind(path: &Path, options: &Options, found: u64) -> DbError {
+pub(super) fn behind_stamp(path: &Path, options: &DatabaseOptions, found: u64) -> DbError {
     DbError::Behind {
         path: path.to_path_buf(),
         stamp: options.at_least,
@@ -52,7 +52,7 @@ pub(super) fn behind(path: &Path, options: &Options, found: u64) -> DbError {
 }
 
 /// Refuses a database that is not the one of its user, or lacks commits that its user knows of.
-pub(super) fn refuse_others(engine: &Engine, options: &Options) -> Result<(), DbError> {
+pub(super) fn refuse_others(engine: &Engine, options: &DatabaseOptions) -> Result<(), DbError> {
     let wanted = options.identity.as_ref();
     if let Some(wanted) = wanted.filter(|wanted| *wanted != engine.identity()) {
         return Err(DbError::Other {
@@ -63,7 +63,7 @@ pub(super) fn refuse_others(engine: &Engine, options: &Options) -> Result<(), Db
     }
     let sequence = engine.db.latest_sequence_number();
     if sequence < options.at_least {
-        return Err(behind(engine.path(), options, sequence));
+        return Err(behind_stamp(engine.path(), options, sequence));
     }
     Ok(())
 }

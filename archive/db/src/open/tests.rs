@@ -7,8 +7,8 @@ use super::*;
 use crate::table::Table;
 
 /// Two logs are alive: the older one, closed, has the rows of `a`; the newer one those of `b`.
-fn two_logs(directory: &Path) -> (Vec<PathBuf>, u64, Options) {
-    let options = Options::new("test", 1, &["a", "b"]);
+fn two_logs(directory: &Path) -> (Vec<PathBuf>, u64, DatabaseOptions) {
+    let options = DatabaseOptions::new("test", 1, &["a", "b"]);
     let database = Database::open(&directory.join("live"), &options).unwrap();
     let a = database.table::<u64, u64>("a").unwrap();
     let b = database.table::<u64, u64>("b").unwrap();
@@ -97,7 +97,7 @@ fn files_of(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 #[test]
 fn database_that_is_read_is_not_changed() {
     let directory = tempfile::tempdir().unwrap();
-    let options = Options::new("test", 1, &["a"]);
+    let options = DatabaseOptions::new("test", 1, &["a"]);
     let written = Database::open(directory.path(), &options).unwrap();
     let mut batch = written.batch();
     let table = written.table::<u64, u64>("a").unwrap();
@@ -107,7 +107,7 @@ fn database_that_is_read_is_not_changed() {
     drop((written, table));
     let before = files_of(directory.path());
     {
-        let options = options.clone().reaches(reach.clone());
+        let options = options.clone().with_reach(reach.clone());
         let read = Database::open_to_read(directory.path(), &options).unwrap();
         let table = read.table::<u64, u64>("a").unwrap();
         assert_eq!(table.get(&1), Ok(Some(2)));
@@ -122,7 +122,7 @@ fn database_that_is_read_is_not_changed() {
         matches!(refused, Err(DbError::Behind { .. })),
         "{refused:?}"
     );
-    let newer = Options::new("test", 2, &["a"]);
+    let newer = DatabaseOptions::new("test", 2, &["a"]);
     let refused = Database::open_to_read(directory.path(), &newer);
     assert!(
         matches!(refused, Err(DbError::Format { .. })),

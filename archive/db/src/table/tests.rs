@@ -1,14 +1,14 @@
 //! Tables, read in every way.
 
 use super::*;
-use crate::{Database, InvalidKey, InvalidValue, Memory, Options};
+use crate::{Database, DatabaseOptions, InvalidTableKey, InvalidValue, MemoryPlace};
 
 type Names = Table<(String, u64), String>;
 
 fn open() -> (Database, Names) {
-    let database = Memory::new()
+    let database = MemoryPlace::new()
         .unwrap()
-        .open(&Options::new("test", 1, &["names", "other"]))
+        .open(&DatabaseOptions::new("test", 1, &["names", "other"]))
         .unwrap();
     let names = database.table("names").unwrap();
     (database, names)
@@ -180,7 +180,7 @@ fn cleared_table_keeps_rows_put_afterwards() {
     let other: Table<u64, u64> = database.table("other").unwrap();
     let mut batch = database.batch();
     batch.put(&other, &1, &1).unwrap();
-    batch.clear(&names).unwrap();
+    batch.clear_table(&names).unwrap();
     batch
         .put(&names, &key("a", 0), &"again".to_owned())
         .unwrap();
@@ -188,8 +188,8 @@ fn cleared_table_keeps_rows_put_afterwards() {
     assert_eq!(keys(names.scan()), [key("a", 0)]);
     assert_eq!((names.count(), other.count()), (Ok(1), Ok(1)));
     let mut batch = database.batch();
-    batch.clear(&names).unwrap();
-    batch.clear(&names).unwrap();
+    batch.clear_table(&names).unwrap();
+    batch.clear_table(&names).unwrap();
     batch.commit().unwrap();
     assert_eq!((names.count(), names.last()), (Ok(0), Ok(None)));
 }
@@ -216,7 +216,7 @@ fn unreadable_row_is_an_error_in_its_place() {
         found: 9,
         written: 1,
     });
-    assert_eq!(what, [version, InvalidRow::Key(InvalidKey::Cut)]);
+    assert_eq!(what, [version, InvalidRow::Key(InvalidTableKey::Cut)]);
     assert_eq!(names.count(), Ok(20));
     assert_eq!(
         names.scan().unwrap().count(),
@@ -244,7 +244,10 @@ fn a_table_of_another_database_is_refused() {
         batch.put(&names, &key("a", 1), &String::new()),
         Err(DbError::NoTable { .. })
     ));
-    assert!(matches!(batch.clear(&names), Err(DbError::NoTable { .. })));
+    assert!(matches!(
+        batch.clear_table(&names),
+        Err(DbError::NoTable { .. })
+    ));
     assert!(matches!(
         database.table::<u64, u64>("nowhere"),
         Err(DbError::NoTable { .. })

@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 
 /// A replica that keeps bytes, as far as its monitor has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
+pub struct ReplicaCandidate {
     /// Whether the caller prefers any other replica.
     pub is_avoided: bool,
     /// The answer of its monitor.
@@ -44,7 +44,7 @@ pub enum Choice {
 
 /// Chooses among replicas in the order of the settings. If `is_late`, no longer waits for those that have not answered,
 /// provided that another one has.
-pub fn choose(candidates: &[Candidate], is_late: bool) -> Choice {
+pub fn choose_replica(candidates: &[ReplicaCandidate], is_late: bool) -> Choice {
     let mut may_change = false;
     for (place, candidate) in candidates.iter().enumerate() {
         match candidate.answer {
@@ -103,11 +103,14 @@ mod tests {
     }
 
     fn choice(answers: &[MonitorAnswer], avoided: &[usize], is_late: bool) -> Choice {
-        let candidates = answers.iter().enumerate().map(|(place, answer)| Candidate {
-            is_avoided: avoided.contains(&place),
-            answer: *answer,
-        });
-        choose(&candidates.collect::<Vec<_>>(), is_late)
+        let candidates = answers
+            .iter()
+            .enumerate()
+            .map(|(place, answer)| ReplicaCandidate {
+                is_avoided: avoided.contains(&place),
+                answer: *answer,
+            });
+        choose_replica(&candidates.collect::<Vec<_>>(), is_late)
     }
 
     /// Fails if a job waits for a replica that is down while another one has its files, or is read where they are not.

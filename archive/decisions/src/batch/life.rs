@@ -1,10 +1,10 @@
 //! The life of a batch job: a function from what happened to what to do next.
 //!
 //! Owns when a run is repeated, how long an absent node is waited for, which node is left out, and how a job ends.
-//! Awaits nothing and reads no clock: the shell stores a [`Life`] whenever it has changed, and only then performs the
-//! [`Step`].
+//! Awaits nothing and reads no clock: the shell stores a [`JobLife`] whenever it has changed, and only then performs the
+//! [`JobStep`].
 //!
-//! Not promised: that the step is performed. After a restart the shell applies [`Event::Turn`] again, and gets the same
+//! Not promised: that the step is performed. After a restart the shell applies [`JobEvent::Turn`] again, and gets the same
 //! step.
 
 mod early;
@@ -35,9 +35,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
 /// The state of a job, as its row remembers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Life {
+pub struct JobLife {
     /// The phase that the job has reached.
-    pub phase: Phase,
+    pub phase: JobPhase,
     /// The reason why the job waits, failed or was cancelled; otherwise empty.
     pub reason: String,
     /// Whether the monitor of the job's replica does not answer.
@@ -59,7 +59,7 @@ pub struct Life {
 
 /// The phase of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Phase {
+pub enum JobPhase {
     /// The job waits for its turn.
     #[default]
     Waiting,
@@ -70,14 +70,14 @@ pub enum Phase {
     /// The result is being made.
     Reducing,
     /// The job has ended, permanently.
-    Ended(Ending),
+    Ended(JobEnding),
     /// The job ends early, in this way; files that nobody has read are counted and named first.
-    Closing(Ending),
+    Closing(JobEnding),
 }
 
 /// The way in which a job has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ending {
+pub enum JobEnding {
     /// Every file that was selected was read.
     Done,
     /// Some files were not read.
@@ -99,7 +99,7 @@ pub struct UnreadFiles {
 
 /// An event in the life of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum JobEvent {
     /// The turn of the job has come, also after a restart of the repository.
     Turn,
     /// The repository was started again.
@@ -136,7 +136,7 @@ pub enum Event {
 
 /// The next action of the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum JobStep {
     /// Do nothing: the turn of the job has not come.
     Wait,
     /// Ask the monitor which nodes are alive.
@@ -158,7 +158,7 @@ pub enum Step {
 
 /// The facts beside the event.
 #[derive(Clone, Copy, Debug)]
-pub struct Context<'a> {
+pub struct JobSurroundings<'a> {
     /// The time of the event.
     pub now: Timestamp,
     /// The time to wait for a node that went away, was not heard of yet, or fails each time.
@@ -169,22 +169,22 @@ pub struct Context<'a> {
     pub is_by_name: bool,
 }
 
-impl Life {
+impl JobLife {
     /// Returns how the job has ended, or `None` if it has not.
-    pub const fn ending(&self) -> Option<Ending> {
+    pub const fn ending(&self) -> Option<JobEnding> {
         match self.phase {
-            Phase::Ended(ending) => Some(ending),
-            Phase::Waiting
-            | Phase::Reading
-            | Phase::Comparing
-            | Phase::Reducing
-            | Phase::Closing(_) => None,
+            JobPhase::Ended(ending) => Some(ending),
+            JobPhase::Waiting
+            | JobPhase::Reading
+            | JobPhase::Comparing
+            | JobPhase::Reducing
+            | JobPhase::Closing(_) => None,
         }
     }
 
     /// Returns the nodes that were alive in the last report.
-    pub fn present(&self) -> impl Iterator<Item = &NodeId> {
-        self.nodes.present()
+    pub fn present_nodes(&self) -> impl Iterator<Item = &NodeId> {
+        self.nodes.present_nodes()
     }
 
     /// Returns the nodes that are not asked any more.
@@ -194,103 +194,103 @@ impl Life {
 
     /// Applies an event and returns the next step. An event that is late, or has no meaning in this phase, changes
     /// nothing.
-    pub fn apply(&mut self, event: Event, context: Context<'_>) -> Step {
+    pub fn apply_event(&mut self, event: JobEvent, context: JobSurroundings<'_>) -> JobStep {
         if self.ending().is_some() {
-            return Step::Stop;
+            return JobStep::Stop;
         }
         match (event, self.phase) {
             // The ending was decided before.
-            (Event::Cancelled(_) | Event::Failed(_), Phase::Closing(_)) => {}
-            (Event::Cancelled(who), _) => {
-                return self.end_early(Ending::Cancelled, format!("cancelled by {who}"));
+            (JobEvent::Cancelled(_) | JobEvent::Failed(_), JobPhase::Closing(_)) => {}
+            (JobEvent::Cancelled(who), _) => {
+                return self.end_early(JobEnding::Cancelled, format!("cancelled by {who}"));
             }
-            (Event::Uncounted(why), Phase::Closing(ending)) => {
+            (JobEvent::Uncounted(why), JobPhase::Closing(ending)) => {
                 return self.end_uncounted(ending, &why);
             }
-            (Event::Failed(reason), _) => return self.end_early(Ending::Failed, reason),
-            (Event::TimeOver, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
+            (JobEvent::Failed(reason), _) => return self.end_early(JobEnding::Failed, reason),
+            (JobEvent::TimeOver, JobPhase::Reading | JobPhase::Comparing | JobPhase::Reducing) => {
                 let waited = match self.reason.as_str() {
                     "" => String::new(),
                     reason => format!(", after the job had waited: {reason}"),
                 };
                 return self.end_early(
-                    Ending::Failed,
+                    JobEnding::Failed,
                     format!("the time limit of the job has passed{waited}"),
                 );
             }
-            (Event::Restarted, Phase::Reading | Phase::Comparing | Phase::Reducing) => {
+            (JobEvent::Restarted, JobPhase::Reading | JobPhase::Comparing | JobPhase::Reducing) => {
                 self.begin_again();
-                self.nodes.forgive();
+                self.nodes.forgive_nodes();
                 self.pauses = 0;
             }
-            (Event::Turn, Phase::Waiting) => self.phase = Phase::Reading,
-            (Event::Looked(look), Phase::Reading) => return self.looked(look, context),
-            (Event::Silent(reason), Phase::Reading | Phase::Reducing) => {
+            (JobEvent::Turn, JobPhase::Waiting) => self.phase = JobPhase::Reading,
+            (JobEvent::Looked(look), JobPhase::Reading) => return self.looked(look, context),
+            (JobEvent::Silent(reason), JobPhase::Reading | JobPhase::Reducing) => {
                 self.silent = true;
                 // The state of the nodes is unknown: no time is counted against them.
-                self.nodes.forgive();
+                self.nodes.forgive_nodes();
                 return self.pause(reason);
             }
-            (Event::Busy(reason), Phase::Reading | Phase::Reducing) => {
+            (JobEvent::Busy(reason), JobPhase::Reading | JobPhase::Reducing) => {
                 self.silent = false;
                 return self.pause(reason);
             }
-            (Event::NodeBroke(node, reason), Phase::Reading) => {
+            (JobEvent::NodeBroke(node, reason), JobPhase::Reading) => {
                 self.silent = false;
                 return self.node_broke(&node, reason, context);
             }
             (
-                Event::Broke(reason) | Event::NodeBroke(_, reason),
-                Phase::Reading | Phase::Reducing,
+                JobEvent::Broke(reason) | JobEvent::NodeBroke(_, reason),
+                JobPhase::Reading | JobPhase::Reducing,
             ) => {
                 self.silent = false;
                 return self.broke(reason, context.after);
             }
-            (Event::Progress, Phase::Reading) => {
+            (JobEvent::Progress, JobPhase::Reading) => {
                 self.progressed();
-                return Step::Run;
+                return JobStep::Run;
             }
-            (Event::Finished(gaps), Phase::Reading) => {
+            (JobEvent::Finished(gaps), JobPhase::Reading) => {
                 // A completed run reports itself the gaps that it has.
                 self.went_on = false;
                 self.settle();
                 for gap in gaps {
-                    self.add(gap);
+                    self.add_gap(gap);
                 }
-                self.calm(Phase::Comparing);
+                self.calm(JobPhase::Comparing);
             }
-            (Event::Compared(unread), Phase::Comparing) => {
+            (JobEvent::Compared(unread), JobPhase::Comparing) => {
                 self.unread = unread.total;
-                self.calm(Phase::Reducing);
+                self.calm(JobPhase::Reducing);
             }
-            (Event::Compared(unread), Phase::Closing(ending)) => {
-                return self.close(ending, unread, context.after);
+            (JobEvent::Compared(unread), JobPhase::Closing(ending)) => {
+                return self.close_early(ending, unread, context.after);
             }
-            (Event::Reduced, Phase::Reducing) => {
+            (JobEvent::Reduced, JobPhase::Reducing) => {
                 // A silent node may have files that match an expression. Named files are known.
                 let is_whole = self.unread == 0 && (self.gaps.is_empty() || context.is_by_name);
                 let ending = if is_whole {
-                    Ending::Done
+                    JobEnding::Done
                 } else {
-                    Ending::Partial
+                    JobEnding::Partial
                 };
                 return self.end(ending, String::new());
             }
             (
-                Event::Turn
-                | Event::Restarted
-                | Event::Looked { .. }
-                | Event::Silent(_)
-                | Event::Busy(_)
-                | Event::Woke
-                | Event::Progress
-                | Event::Broke(_)
-                | Event::NodeBroke(..)
-                | Event::Finished(_)
-                | Event::Compared(_)
-                | Event::Uncounted(_)
-                | Event::Reduced
-                | Event::TimeOver,
+                JobEvent::Turn
+                | JobEvent::Restarted
+                | JobEvent::Looked { .. }
+                | JobEvent::Silent(_)
+                | JobEvent::Busy(_)
+                | JobEvent::Woke
+                | JobEvent::Progress
+                | JobEvent::Broke(_)
+                | JobEvent::NodeBroke(..)
+                | JobEvent::Finished(_)
+                | JobEvent::Compared(_)
+                | JobEvent::Uncounted(_)
+                | JobEvent::Reduced
+                | JobEvent::TimeOver,
                 _,
             ) => {}
         }
@@ -298,30 +298,35 @@ impl Life {
     }
 
     /// Returns the step of the current phase.
-    const fn step(&self) -> Step {
+    const fn step(&self) -> JobStep {
         match self.phase {
-            Phase::Waiting => Step::Wait,
-            Phase::Reading => Step::Look,
-            Phase::Comparing => Step::Compare,
-            Phase::Reducing => Step::Reduce,
-            Phase::Closing(_) => Step::Close,
-            Phase::Ended(_) => Step::Stop,
+            JobPhase::Waiting => JobStep::Wait,
+            JobPhase::Reading => JobStep::Look,
+            JobPhase::Comparing => JobStep::Compare,
+            JobPhase::Reducing => JobStep::Reduce,
+            JobPhase::Closing(_) => JobStep::Close,
+            JobPhase::Ended(_) => JobStep::Stop,
         }
     }
 
-    fn looked(&mut self, look: NodeSets, context: Context<'_>) -> Step {
+    fn looked(&mut self, look: NodeSets, context: JobSurroundings<'_>) -> JobStep {
         self.silent = false;
-        let missed = self.nodes.look(look, context);
+        let missed = self.nodes.look_at_nodes(look, context);
         if !missed.is_empty() {
             return self.pause(format!("waiting for {}, silent now", missed.join(", ")));
         }
         self.reason.clear();
-        Step::Run
+        JobStep::Run
     }
 
     /// Handles a run that failed because of a node. If the node has ended many runs, the job continues without it.
-    fn node_broke(&mut self, node: &NodeId, reason: String, context: Context<'_>) -> Step {
-        let count = match self.nodes.broke(node, context) {
+    fn node_broke(
+        &mut self,
+        node: &NodeId,
+        reason: String,
+        context: JobSurroundings<'_>,
+    ) -> JobStep {
+        let count = match self.nodes.node_broke(node, context) {
             Blame::Job => return self.broke(reason, context.after),
             Blame::Node => {
                 self.begin_again();
@@ -331,7 +336,7 @@ impl Life {
         };
         self.begin_again();
         let place = place(context.after);
-        let words = shortened(&reason);
+        let words = shorten_words(&reason);
         let said = format!(
             "the node failed {count} times in a row {place}, and the job continues without it; its last error: {words}"
         );
@@ -340,16 +345,16 @@ impl Life {
         // Without the node, all counts begin anew.
         self.attempts = 0;
         self.pauses = 0;
-        Step::Look
+        JobStep::Look
     }
 
-    fn broke(&mut self, reason: String, after: Option<&FileName>) -> Step {
+    fn broke(&mut self, reason: String, after: Option<&FileName>) -> JobStep {
         self.begin_again();
         self.attempts = self.attempts.saturating_add(1);
         if self.attempts < MOST_ATTEMPTS {
             return self.pause(reason);
         }
-        let said = if self.phase == Phase::Reducing {
+        let said = if self.phase == JobPhase::Reducing {
             format!("the reduce step failed {MOST_ATTEMPTS} times; the last error: {reason}")
         } else {
             let place = place(after);
@@ -358,7 +363,7 @@ impl Life {
                  job again, or inspect the file that follows there if the error names no cause"
             )
         };
-        self.end_early(Ending::Failed, said)
+        self.end_early(JobEnding::Failed, said)
     }
 
     fn begin_again(&mut self) {
@@ -370,42 +375,42 @@ impl Life {
         self.went_on = true;
         self.attempts = 0;
         self.pauses = 0;
-        self.nodes.forgive();
+        self.nodes.forgive_nodes();
     }
 
     /// Closes a run that did not report its gaps: if it read a file, it lacks the files of the nodes that were silent.
     fn settle(&mut self) {
-        let absent = self.nodes.settle();
+        let absent = self.nodes.settle_nodes();
         let lacks = self.went_on;
         for node in absent.into_iter().filter(|_| lacks) {
             let reason = "the node was silent while others were read".to_owned();
-            self.add(JobGap::node(&node, reason));
+            self.add_gap(JobGap::node_gap(&node, reason));
         }
         self.went_on = false;
     }
 
-    fn calm(&mut self, phase: Phase) {
+    fn calm(&mut self, phase: JobPhase) {
         self.phase = phase;
         self.reason.clear();
         self.silent = false;
         self.attempts = 0;
         self.pauses = 0;
-        self.nodes.forgive();
+        self.nodes.forgive_nodes();
     }
 
-    fn pause(&mut self, reason: String) -> Step {
+    fn pause(&mut self, reason: String) -> JobStep {
         self.reason = reason;
         let seconds = 1_u64 << self.pauses.min(10);
         self.pauses = self.pauses.saturating_add(1);
-        Step::Pause(Duration::from_secs(seconds).min(LONGEST_PAUSE))
+        JobStep::Pause(Duration::from_secs(seconds).min(LONGEST_PAUSE))
     }
 
-    fn end(&mut self, ending: Ending, reason: String) -> Step {
+    fn end(&mut self, ending: JobEnding, reason: String) -> JobStep {
         self.settle();
-        self.phase = Phase::Ended(ending);
+        self.phase = JobPhase::Ended(ending);
         self.reason = reason;
         self.silent = false;
-        Step::Stop
+        JobStep::Stop
     }
 }
 
@@ -417,6 +422,6 @@ fn place(after: Option<&FileName>) -> String {
 }
 
 /// Shortens a message of another part to the length that is kept.
-pub fn shortened(words: &str) -> String {
+pub fn shorten_words(words: &str) -> String {
     words.chars().take(LONGEST_WORDS).collect()
 }

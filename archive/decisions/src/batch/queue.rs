@@ -18,7 +18,7 @@ const MOST_OF_INDEX_WAIT: usize = 100;
 
 /// The jobs that wait, and the number of jobs that run.
 #[derive(Debug)]
-pub struct Queue {
+pub struct JobQueue {
     /// The most jobs of people that may run at once over one replica.
     most: usize,
     classes: BTreeMap<ClassKey, ClassQueue>,
@@ -59,7 +59,7 @@ pub enum QueueFull {
 /// # Errors
 ///
 /// [`QueueFull`] if the class of the job, or the person, has too many jobs that wait.
-pub fn admit(
+pub fn admit_job(
     class: JobClass,
     most: usize,
     waiting: impl IntoIterator<Item = (JobClass, bool)>,
@@ -83,7 +83,7 @@ pub fn admit(
     }
 }
 
-impl Queue {
+impl JobQueue {
     /// Creates an empty queue. At least one job of people may run over a replica.
     pub fn new(most: usize) -> Self {
         Self {
@@ -93,7 +93,7 @@ impl Queue {
     }
 
     /// Adds a job behind the others of its person.
-    pub fn push(&mut self, key: &ClassKey, who: &str, job: JobId) {
+    pub fn push_job(&mut self, key: &ClassKey, who: &str, job: JobId) {
         let class = self.classes.entry(key.clone()).or_default();
         if !class.waiting.contains_key(who) {
             class.turns.push_back(who.to_owned());
@@ -111,7 +111,7 @@ impl Queue {
         class.first.push_back(job);
     }
 
-    /// Takes the next job that may run now; it counts as running until [`Queue::ended`].
+    /// Takes the next job that may run now; it counts as running until [`JobQueue::end_job`].
     pub fn take_next(&mut self) -> Option<(ClassKey, JobId)> {
         let most_of_people = self.most;
         let mut classes = self.classes.iter_mut();
@@ -126,15 +126,15 @@ impl Queue {
         })
     }
 
-    /// Frees the place of a job that [`Queue::take_next`] returned.
-    pub fn ended(&mut self, key: &ClassKey) {
+    /// Frees the place of a job that [`JobQueue::take_next`] returned.
+    pub fn end_job(&mut self, key: &ClassKey) {
         if let Some(class) = self.classes.get_mut(key) {
             class.running = class.running.saturating_sub(1);
         }
     }
 
     /// Removes a waiting job. Returns whether it waited.
-    pub fn remove(&mut self, key: &ClassKey, job: &JobId) -> bool {
+    pub fn remove_job(&mut self, key: &ClassKey, job: &JobId) -> bool {
         self.classes
             .get_mut(key)
             .is_some_and(|class| class.remove(job))

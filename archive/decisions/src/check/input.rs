@@ -74,7 +74,7 @@ impl<A: Iterator> OrderedEntries<A> {
     }
 
     /// Returns the next entry without taking it. After an error the caller stops.
-    pub(super) fn peek<E>(&mut self) -> Result<Option<&AdminEntry>, CheckError>
+    pub(super) fn peek_entry<E>(&mut self) -> Result<Option<&AdminEntry>, CheckError>
     where
         A: Iterator<Item = Result<AdminEntry, E>>,
         E: std::fmt::Display,
@@ -94,8 +94,8 @@ impl<A: Iterator> OrderedEntries<A> {
         Ok(self.head.as_ref())
     }
 
-    /// Takes the entry that [`OrderedEntries::peek`] shows.
-    pub(super) fn take(&mut self) -> Option<AdminEntry> {
+    /// Takes the entry that [`OrderedEntries::peek_entry`] shows.
+    pub(super) fn take_entry(&mut self) -> Option<AdminEntry> {
         self.head.take()
     }
 }
@@ -120,13 +120,13 @@ impl<L> Listing<L> {
         }
     }
 
-    /// Takes the copies that [`Listing::copies`] shows; those of the next name are read after that.
-    pub(super) fn take(&mut self) -> Vec<FileCopy> {
+    /// Takes the copies that [`Listing::read_copies`] shows; those of the next name are read after that.
+    pub(super) fn take_copies(&mut self) -> Vec<FileCopy> {
         std::mem::take(&mut self.copies)
     }
 
     /// Returns all copies of the next name; at the end there are none. Silence, the end and errors go to the report.
-    pub(super) fn copies<F>(&mut self, report: &mut CheckReport) -> &[FileCopy]
+    pub(super) fn read_copies<F>(&mut self, report: &mut CheckReport) -> &[FileCopy]
     where
         L: Iterator<Item = Result<ListingItem, F>>,
         F: std::fmt::Display,
@@ -136,7 +136,7 @@ impl<L> Listing<L> {
             while !self.finished && self.next.is_none() {
                 if let Err(error) = self.read(report) {
                     self.finished = true;
-                    report.cut(CheckSide::Replica, error.to_string());
+                    report.cut_side(CheckSide::Replica, error.to_string());
                 }
             }
         }
@@ -151,7 +151,7 @@ impl<L> Listing<L> {
         match self.source.next() {
             None => Err(CheckError::Unended),
             Some(Err(error)) => Err(CheckError::Source(error.to_string())),
-            Some(Ok(ListingItem::Silent(part))) => report.silence(part),
+            Some(Ok(ListingItem::Silent(part))) => report.note_silence(part),
             Some(Ok(ListingItem::End)) if self.source.next().is_some() => Err(CheckError::AfterEnd),
             Some(Ok(ListingItem::End)) => {
                 self.finished = true;

@@ -39,7 +39,7 @@ pub enum CheckSide {
 
 /// An input that is not believed from some name on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct InputCut {
     /// The input.
     pub side: CheckSide,
     /// The last name that the input listed well; `None` if it listed none.
@@ -66,7 +66,7 @@ pub struct CheckReport {
     /// Absent files whose place was not recorded, so that no node can be named for their absence.
     pub unplaced: u64,
     /// Inputs that were not whole.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<InputCut>,
     pub(super) silent: BTreeMap<SilentPart, Option<FileName>>,
     pub(super) last: Option<FileName>,
     pub(super) listing_ended: bool,
@@ -80,30 +80,30 @@ impl CheckReport {
     }
 
     /// Lists the nodes and volumes that were not heard, or not to the end.
-    pub fn silent(&self) -> impl Iterator<Item = &SilentPart> {
+    pub fn silent_parts(&self) -> impl Iterator<Item = &SilentPart> {
         self.silent.keys()
     }
 
-    pub(super) fn count(&mut self, finding: &Finding) {
+    pub(super) fn count_finding(&mut self, finding: &Finding) {
         match finding {
             Finding::Anomaly { kind, .. } => *self.anomalies.entry(kind.class()).or_default() += 1,
             Finding::Moved { .. } => self.moved += 1,
         }
     }
 
-    pub(super) fn cut(&mut self, side: CheckSide, reason: String) {
+    pub(super) fn cut_side(&mut self, side: CheckSide, reason: String) {
         let after = match side {
             CheckSide::Admin => None,
             CheckSide::Replica => self.last.clone(),
         };
-        self.cuts.push(Cut {
+        self.cuts.push(InputCut {
             side,
             after,
             reason,
         });
     }
 
-    pub(super) fn silence(&mut self, part: SilentPart) -> Result<(), CheckError> {
+    pub(super) fn note_silence(&mut self, part: SilentPart) -> Result<(), CheckError> {
         let last = self.last.clone();
         self.silent.entry(part).or_insert(last);
         if self.silent.len() > MOST_SILENT {
@@ -114,7 +114,7 @@ impl CheckReport {
     }
 
     /// Judges the absence of `name`, which should be at `place`, from the listing.
-    pub(super) fn absence(&self, name: &FileName, place: Option<&CopyPlace>) -> Absence {
+    pub(super) fn judge_absence(&self, name: &FileName, place: Option<&CopyPlace>) -> Absence {
         // An input's word holds up to, and with, the last name before it fell silent.
         let silent = self
             .silent

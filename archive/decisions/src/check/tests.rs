@@ -118,7 +118,7 @@ fn the_silent_one_is_named() {
             unverified("c", "four", false)
         ]
     );
-    assert_eq!(report.silent().count(), 2);
+    assert_eq!(report.silent_parts().count(), 2);
 
     let (findings, report) = run(entries, vec![Err("connection reset".to_owned())]);
     assert_eq!(

@@ -4,7 +4,7 @@
 //! uncached read, never more of a replica in a day than the brake allows, and nothing on a volume whose state has just
 //! changed: a wave of damage is more likely a fault of ours than of the disks.
 
-use archive_model::{AnomalyKind, Finder, later};
+use archive_model::{AnomalyKind, Finder, time_after};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub enum Automatic {
 
 /// The rule for automatic repair.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct RepairPolicy {
     /// The repairs that are allowed without asking.
     pub automatic: Automatic,
     /// The time between the finding and its repair.
@@ -36,7 +36,7 @@ pub struct Policy {
     pub settled: SignedDuration,
 }
 
-impl Default for Policy {
+impl Default for RepairPolicy {
     fn default() -> Self {
         Self {
             automatic: Automatic::All,
@@ -48,10 +48,10 @@ impl Default for Policy {
     }
 }
 
-impl Policy {
+impl RepairPolicy {
     /// Returns the number of files of a replica that may need repair, or be repaired in one day, before a person must
     /// look.
-    pub fn brake(&self, files: u64) -> u64 {
+    pub fn brake_limit(&self, files: u64) -> u64 {
         self.brake_files
             .max(files.checked_div(self.brake_fraction).unwrap_or(0))
     }
@@ -108,7 +108,7 @@ pub struct Surroundings {
 
 /// The decision about a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RepairDecision {
     /// The repair may begin now.
     RepairNow,
     /// At that time the copy is to be read again, past the cache; if the anomaly is still there, ask again with
@@ -147,7 +147,12 @@ pub enum Hold {
 
 /// Decides whether a repair may begin by itself. The caller asks again before each step, so that a brake stops a repair
 /// that has begun.
-pub fn decide(case: &Case, around: Surroundings, policy: &Policy, now: Timestamp) -> Decision {
+pub fn decide_repair(
+    case: &Case,
+    around: Surroundings,
+    policy: &RepairPolicy,
+    now: Timestamp,
+) -> RepairDecision {
     let allowed = match (policy.automatic, &case.kind) {
         (Automatic::Missing | Automatic::All, AnomalyKind::Missing)
         | (Automatic::All, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_)) => true,
@@ -155,25 +160,25 @@ pub fn decide(case: &Case, around: Surroundings, policy: &Policy, now: Timestamp
         (Automatic::Off | Automatic::Missing | Automatic::All, _) => false,
     };
     if !allowed || case.found_by == FoundBy::Person {
-        return Decision::AskOfficer;
+        return RepairDecision::AskOfficer;
     }
-    let brake = policy.brake(around.files);
+    let brake = policy.brake_limit(around.files);
     if around.found_today > brake {
-        return Decision::Hold(Hold::Brake {
+        return RepairDecision::Hold(Hold::Brake {
             found: around.found_today,
             brake,
         });
     }
     if let Some(changed) = around.volume_changed {
-        let until = later(changed, policy.settled);
+        let until = time_after(changed, policy.settled);
         if now < until {
-            return Decision::Hold(Hold::VolumeChanged { changed, until });
+            return RepairDecision::Hold(Hold::VolumeChanged { changed, until });
         }
     }
-    let due = later(case.found, policy.delay);
+    let due = time_after(case.found, policy.delay);
     match case.confirmed {
-        Some(confirmed) if confirmed >= due && now >= due => Decision::RepairNow,
-        Some(_) | None => Decision::ConfirmAt(due.max(now)),
+        Some(confirmed) if confirmed >= due && now >= due => RepairDecision::RepairNow,
+        Some(_) | None => RepairDecision::ConfirmAt(due.max(now)),
     }
 }
 
@@ -217,9 +222,9 @@ mod tests {
         let mut tried = 0;
         let mut repaired = 0;
         for automatic in [Automatic::Off, Automatic::Missing, Automatic::All] {
-            let policy = Policy {
+            let policy = RepairPolicy {
                 automatic,
-                ..Policy::default()
+                ..RepairPolicy::default()
             };
             for (index, kind) in kinds().into_iter().enumerate() {
                 for found_by in [FoundBy::Scrub, FoundBy::ScheduledCheck, FoundBy::Person] {
@@ -248,7 +253,7 @@ mod tests {
                                         found_today,
                                         volume_changed: changed.map(at),
                                     };
-                                    let decision = decide(&case, around, &policy, at(now));
+                                    let decision = decide_repair(&case, around, &policy, at(now));
                                     let may = match automatic {
                                         Automatic::Off => false,
                                         Automatic::Missing => index == 0,
@@ -258,25 +263,27 @@ mod tests {
                                     let ripe = now >= 15
                                         && confirmed.is_some_and(|confirmed| confirmed >= 15);
                                     let right = match decision {
-                                        Decision::AskOfficer => !may,
-                                        Decision::Hold(Hold::Brake { .. }) => may && braked,
-                                        Decision::Hold(Hold::VolumeChanged { .. }) => {
+                                        RepairDecision::AskOfficer => !may,
+                                        RepairDecision::Hold(Hold::Brake { .. }) => may && braked,
+                                        RepairDecision::Hold(Hold::VolumeChanged { .. }) => {
                                             may && !braked && fresh
                                         }
-                                        Decision::ConfirmAt(time) => {
+                                        RepairDecision::ConfirmAt(time) => {
                                             may && !braked
                                                 && !fresh
                                                 && !ripe
                                                 && time == at(now.max(15))
                                         }
-                                        Decision::RepairNow => may && !braked && !fresh && ripe,
+                                        RepairDecision::RepairNow => {
+                                            may && !braked && !fresh && ripe
+                                        }
                                     };
                                     assert!(
                                         right,
                                         "{decision:?} {case:?} {around:?} {automatic:?} at {now}"
                                     );
                                     tried += 1;
-                                    repaired += u32::from(decision == Decision::RepairNow);
+                                    repaired += u32::from(decision == RepairDecision::RepairNow);
                                 }
                             }
                         }
@@ -317,13 +324,13 @@ mod tests {
             found_today: 1,
             volume_changed: None,
         };
-        let policy = Policy {
+        let policy = RepairPolicy {
             brake_fraction: 0,
-            ..Policy::default()
+            ..RepairPolicy::default()
         };
         assert_eq!(
-            decide(&case, around, &policy, at(0)),
-            Decision::ConfirmAt(Timestamp::MAX)
+            decide_repair(&case, around, &policy, at(0)),
+            RepairDecision::ConfirmAt(Timestamp::MAX)
         );
     }
 }

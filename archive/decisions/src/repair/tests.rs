@@ -69,7 +69,7 @@ fn every_world_of_three_replicas_and_three_groups() {
             | ContentState::Unreachable => AnomalyKind::Missing,
         };
         let patient = patient(kind);
-        let plan = plan(&patient, &copies);
+        let plan = plan_repair(&patient, &copies);
         worlds += 1;
         let story = || format!("{plan:?} for {copies:#?}");
 
@@ -121,7 +121,7 @@ fn every_world_of_three_replicas_and_three_groups() {
             }
             RepairPlan::Lost { ranges } => {
                 assert!(!unknown && (1..=8).contains(&codes[0]), "{}", story());
-                let lost = Groups::touching(ranges.iter().map(|(start, end)| *start..*end));
+                let lost = Groups::groups_touching(ranges.iter().map(|(start, end)| *start..*end));
                 assert_eq!(bits(&lost), 0b111 & !somewhere, "{}", story());
                 let covered: u64 = ranges.iter().map(|(start, end)| end - start).sum();
                 assert_eq!(
@@ -162,12 +162,12 @@ fn anomaly_left_to_people_copies_no_bytes() {
         AnomalyKind::Transient,
         unverified,
     ] {
-        let plan = plan(&patient(kind), &copies([1, 0, 0], ReplicaKind::Bitarchive));
+        let plan = plan_repair(&patient(kind), &copies([1, 0, 0], ReplicaKind::Bitarchive));
         assert!(
             matches!(plan, RepairPlan::Officer(_) | RepairPlan::Nothing(_)),
             "{plan:?}"
         );
-        assert_eq!(plan.bytes(SIZE), 0);
+        assert_eq!(plan.bytes_to_copy(SIZE), 0);
     }
 }
 
@@ -175,12 +175,12 @@ fn anomaly_left_to_people_copies_no_bytes() {
 #[test]
 fn groups_past_the_file_end_are_not_fetched() {
     let mut groups = Groups::none();
-    groups.insert(2..1_000_000);
-    let plan = plan(
+    groups.insert_range(2..1_000_000);
+    let plan = plan_repair(
         &patient(AnomalyKind::Corrupt(groups)),
         &copies([4, 0, 0], ReplicaKind::Bitarchive),
     );
-    assert_eq!(plan.bytes(SIZE), 7, "{plan:?}");
+    assert_eq!(plan.bytes_to_copy(SIZE), 7, "{plan:?}");
 }
 
 /// Fails if a dry run names another donor or number of bytes than the repair, or does not say what is lost or waited
@@ -189,7 +189,7 @@ fn groups_past_the_file_end_are_not_fetched() {
 fn a_dry_run_says_how_much_would_move() {
     let text = |kind: AnomalyKind, codes| {
         let patient = patient(kind);
-        plan(&patient, &copies(codes, ReplicaKind::Bitarchive)).dry_run(&patient)
+        plan_repair(&patient, &copies(codes, ReplicaKind::Bitarchive)).dry_run(&patient)
     };
     let ContentState::Damaged(first) = state(1).0 else {
         panic!()
@@ -220,7 +220,7 @@ fn an_empty_file_is_copied_and_moves_nothing() {
         size: 0,
         ..patient(AnomalyKind::Missing)
     };
-    let plan = plan(&patient, &copies([8, 0, 0], ReplicaKind::Bitarchive));
+    let plan = plan_repair(&patient, &copies([8, 0, 0], ReplicaKind::Bitarchive));
     assert_eq!(plan, RepairPlan::Copy { from: replica(1) });
-    assert_eq!(plan.bytes(0), 0);
+    assert_eq!(plan.bytes_to_copy(0), 0);
 }

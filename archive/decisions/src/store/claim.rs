@@ -51,7 +51,7 @@ pub enum Agreement {
 
 impl Claim {
     /// Whether `self` and `other` are of the same bytes.
-    pub fn compare(&self, other: &Self) -> Agreement {
+    pub fn compare_claims(&self, other: &Self) -> Agreement {
         let root = equal(self.root.as_ref(), other.root.as_ref());
         let sha256 = equal(self.digests.sha256.as_ref(), other.digests.sha256.as_ref());
         let md5 = equal(self.digests.md5.as_ref(), other.digests.md5.as_ref());
@@ -67,7 +67,7 @@ impl Claim {
     /// Returns this claim with the digests that `other` adds to it. Only sensible if the two are not
     /// [`Agreement::Different`].
     #[must_use]
-    pub fn merged(&self, other: &Self) -> Self {
+    pub fn merge_claims(&self, other: &Self) -> Self {
         Self {
             size: self.size,
             root: self.root.or(other.root),
@@ -84,7 +84,7 @@ impl Claim {
     ///
     /// [`ArchiveError::Mismatch`] with the first part that differs. A digest that was given and not computed counts as
     /// differing: what was not compared is not acknowledged.
-    pub fn verify(&self, name: &FileName, received: &Content) -> Result<(), ArchiveError> {
+    pub fn verify_content(&self, name: &FileName, received: &Content) -> Result<(), ArchiveError> {
         let mismatch = |what, announced: String, received: Option<String>| {
             let received = received.unwrap_or_else(|| "nothing: it was not computed".to_owned());
             Err(ArchiveError::Mismatch {
@@ -237,8 +237,8 @@ mod tests {
                 Unknown,
             ),
         ] {
-            assert_eq!(a.compare(&b), expected, "{a:?} {b:?}");
-            assert_eq!(b.compare(&a), expected, "both ways: {a:?} {b:?}");
+            assert_eq!(a.compare_claims(&b), expected, "{a:?} {b:?}");
+            assert_eq!(b.compare_claims(&a), expected, "both ways: {a:?} {b:?}");
         }
     }
 
@@ -256,17 +256,20 @@ mod tests {
             },
         };
         assert_eq!(
-            claim(7, Some(1), Some(1), None).verify(&name, &content),
+            claim(7, Some(1), Some(1), None).verify_content(&name, &content),
             Ok(())
         );
-        assert_eq!(claim(7, None, None, None).verify(&name, &content), Ok(()));
+        assert_eq!(
+            claim(7, None, None, None).verify_content(&name, &content),
+            Ok(())
+        );
         for (claim, part) in [
             (claim(8, Some(1), None, None), "size"),
             (claim(7, Some(2), None, None), "blake3"),
             (claim(7, Some(1), Some(2), None), "sha256"),
             (claim(7, Some(1), None, Some(1)), "md5"), // given, and nobody computed it
         ] {
-            let error = claim.verify(&name, &content).unwrap_err();
+            let error = claim.verify_content(&name, &content).unwrap_err();
             assert!(
                 matches!(&error, ArchiveError::Mismatch { what, .. } if *what == part),
                 "{error}"
@@ -277,7 +280,7 @@ mod tests {
     /// Fails if merging two claims loses a digest that only one of them has.
     #[test]
     fn merged_claim_has_digests_of_both() {
-        let merged = claim(1, Some(1), None, None).merged(&claim(1, None, Some(2), Some(3)));
+        let merged = claim(1, Some(1), None, None).merge_claims(&claim(1, None, Some(2), Some(3)));
         assert_eq!(merged, claim(1, Some(1), Some(2), Some(3)));
     }
 }

@@ -4,8 +4,8 @@ use archive_model::{ArchiveError, UploadId};
 
 use super::replicas::ReplicaActivity;
 use super::{
-    Agreement, Claim, Content, Effect, FileState, Phase, ReplicaRecord, Requester, Transition,
-    Upload, WaitingDepositor,
+    Agreement, Claim, Content, Effect, FileState, NamePhase, RecordedUpload, ReplicaRecord,
+    Requester, Transition, WaitingDepositor,
 };
 
 impl FileState {
@@ -22,26 +22,29 @@ impl FileState {
             (None, Some(upload)) => upload.claim.clone(),
             (None, None) => claim.clone(),
         };
-        let agreement = claim.compare(&known);
+        let agreement = claim.compare_claims(&known);
         match (self.record.phase, &self.record.content) {
-            (Phase::Free, _) => {
-                self.record.upload = Some(Upload { id: upload, claim });
+            (NamePhase::Free, _) => {
+                self.record.upload = Some(RecordedUpload { id: upload, claim });
                 for replica in self.record.replicas.values_mut() {
-                    *replica =
-                        ReplicaRecord::started(replica.kind, replica.required, transition.now);
+                    *replica = ReplicaRecord::started_record(
+                        replica.kind,
+                        replica.required,
+                        transition.now,
+                    );
                 }
             }
-            (Phase::Bound | Phase::Complete | Phase::Incomplete, Some(content)) => {
+            (NamePhase::Bound | NamePhase::Complete | NamePhase::Incomplete, Some(content)) => {
                 match agreement {
                     Agreement::Same | Agreement::Unknown if self.record.is_withdrawn() => {
                         let error = self.removal_error();
-                        return transition.answer(requester, Err(error));
+                        return transition.answer_requester(requester, Err(error));
                     }
                     Agreement::Same => return self.wait_for_rest(requester, true, transition),
                     Agreement::Unknown => {
                         self.comparing.insert(
                             requester,
-                            (claim, transition.later(transition.limits.intent)),
+                            (claim, transition.time_after(transition.limits.intent)),
                         );
                         return transition.effects.push(Effect::Compare { requester });
                     }
@@ -50,11 +53,17 @@ impl FileState {
                             name: self.record.name.clone(),
                             archived: content.root,
                         };
-                        return transition.answer(requester, Err(error));
+                        return transition.answer_requester(requester, Err(error));
                     }
                 }
             }
-            (Phase::Intent { .. } | Phase::Bound | Phase::Complete | Phase::Incomplete, _) => {
+            (
+                NamePhase::Intent { .. }
+                | NamePhase::Bound
+                | NamePhase::Complete
+                | NamePhase::Incomplete,
+                _,
+            ) => {
                 // Before the content is fixed and with nobody there, the same depositor may continue with bytes that
                 // only *may* be the same: the transfer compares the prefix, and everything said so far must hold of
                 // what arrives.
@@ -62,11 +71,13 @@ impl FileState {
                 if agreement == Agreement::Different
                     || (agreement == Agreement::Unknown && !resumes)
                 {
-                    return transition
-                        .answer(requester, Err(ArchiveError::Busy(self.record.name.clone())));
+                    return transition.answer_requester(
+                        requester,
+                        Err(ArchiveError::Busy(self.record.name.clone())),
+                    );
                 }
                 if let Some(upload) = self.record.upload.as_mut().filter(|_| resumes) {
-                    upload.claim = upload.claim.merged(&claim);
+                    upload.claim = upload.claim.merge_claims(&claim);
                 }
             }
         }
@@ -89,9 +100,9 @@ impl FileState {
         if self.record.is_acknowledged() || self.record.donors().next().is_none() {
             return;
         }
-        for id in self.open() {
-            if !self.activity(&id).is_under_way() {
-                self.probe(&id, transition);
+        for id in self.open_replicas() {
+            if !self.current_activity(&id).is_under_way() {
+                self.probe_replica(&id, transition);
             }
         }
     }
@@ -106,10 +117,11 @@ impl FileState {
         let name = self.record.name.clone();
         if let Some((claim, _)) = self.comparing.remove(&requester) {
             let archived = self.record.content.as_ref().map(|content| content.root);
-            return match (claim.verify(&name, &content), archived) {
-                (Err(error), _) => transition.answer(requester, Err(error)),
+            return match (claim.verify_content(&name, &content), archived) {
+                (Err(error), _) => transition.answer_requester(requester, Err(error)),
                 (Ok(()), Some(archived)) if archived != content.root => {
-                    transition.answer(requester, Err(ArchiveError::Exists { name, archived }));
+                    transition
+                        .answer_requester(requester, Err(ArchiveError::Exists { name, archived }));
                 }
                 (Ok(()), _) => self.wait_for_rest(requester, false, transition),
             };
@@ -129,10 +141,10 @@ impl FileState {
             .as_ref()
             .map(|fixed| fixed.root)
             .or(announced.root);
-        if let Err(error) = announced.verify(&name, &content) {
+        if let Err(error) = announced.verify_content(&name, &content) {
             self.waiting
                 .retain(|waiting| waiting.requester != requester);
-            transition.answer(requester, Err(error));
+            transition.answer_requester(requester, Err(error));
             self.end_source(transition);
             if self.waiting.is_empty() && self.record.content.is_none() {
                 self.forget();
@@ -143,16 +155,16 @@ impl FileState {
         self.record.content.get_or_insert(content);
         self.source = None;
         let mut sealed = false;
-        for id in self.open() {
-            match self.activity(&id) {
+        for id in self.open_replicas() {
+            match self.current_activity(&id) {
                 ReplicaActivity::Uploading(_) => {
-                    self.begin(&id, ReplicaActivity::Verifying(until));
+                    self.begin_activity(&id, ReplicaActivity::Verifying(until));
                     if let Some(replica) = self.record.replicas.get_mut(&id) {
                         replica.sealed = true;
                     }
                     sealed = true;
                 }
-                ReplicaActivity::Idle => self.rest(&id, transition),
+                ReplicaActivity::Idle => self.rest_replica(&id, transition),
                 ReplicaActivity::Verifying(_)
                 | ReplicaActivity::Probing(_)
                 | ReplicaActivity::Copying(_)
@@ -178,7 +190,7 @@ impl FileState {
             "the stream of {} broke off; send it again",
             self.record.name
         );
-        transition.answer(requester, Err(ArchiveError::Unavailable(what)));
+        transition.answer_requester(requester, Err(ArchiveError::Unavailable(what)));
         if self.source == Some(requester) {
             self.end_source(transition);
             self.renew(transition);

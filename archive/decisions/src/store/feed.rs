@@ -5,7 +5,7 @@
 
 use archive_model::{ChangeKind, FeedFile, ReplicaKind};
 
-use super::{FileRecord, Phase};
+use super::{FileRecord, NamePhase};
 
 /// A file as its followers know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +25,8 @@ impl FeedState {
     /// mended, and are no change.
     pub fn from_record(record: &FileRecord) -> Self {
         let was_acknowledged = match record.phase {
-            Phase::Bound | Phase::Complete => true,
-            Phase::Free | Phase::Intent { .. } | Phase::Incomplete => false,
+            NamePhase::Bound | NamePhase::Complete => true,
+            NamePhase::Free | NamePhase::Intent { .. } | NamePhase::Incomplete => false,
         };
         let Some(content) = record.content.as_ref().filter(|_| was_acknowledged) else {
             return Self::Unknown;
@@ -46,7 +46,7 @@ impl FeedState {
     }
 
     /// Derives the change that followers receive. Returns `None` where nothing has changed for them.
-    pub fn change(before: Self, after: Self) -> Option<(ChangeKind, FeedFile)> {
+    pub fn feed_change(before: Self, after: Self) -> Option<(ChangeKind, FeedFile)> {
         match (before, after) {
             (Self::Unknown, Self::Standing(file)) => Some((ChangeKind::Stored, file)),
             (Self::Withdrawn, Self::Standing(file)) => Some((ChangeKind::Restored, file)),
@@ -73,14 +73,14 @@ mod tests {
     use crate::store::{Content, ReplicaRecord};
 
     /// Bitarchives `one` and `two` and the checksum replica `three`, in these states.
-    fn record(phase: Phase, states: [&ReplicaState; 3]) -> FileRecord {
+    fn record(phase: NamePhase, states: [&ReplicaState; 3]) -> FileRecord {
         let kinds = [
             ReplicaKind::Bitarchive,
             ReplicaKind::Bitarchive,
             ReplicaKind::Checksum,
         ];
         let copies = states.into_iter().zip(kinds).map(|(state, kind)| {
-            let started = ReplicaRecord::started(kind, true, Timestamp::UNIX_EPOCH);
+            let started = ReplicaRecord::started_record(kind, true, Timestamp::UNIX_EPOCH);
             ReplicaRecord {
                 state: state.clone(),
                 ..started
@@ -117,42 +117,46 @@ mod tests {
         let out = &ReplicaState::Withdrawn("r-1".to_owned());
         let expires = Timestamp::MAX;
         for (phase, states, expected) in [
-            (Phase::Free, [open, open, open], FeedState::Unknown),
+            (NamePhase::Free, [open, open, open], FeedState::Unknown),
             (
-                Phase::Intent { expires },
+                NamePhase::Intent { expires },
                 [open, open, open],
                 FeedState::Unknown,
             ),
-            (Phase::Incomplete, [done, open, open], FeedState::Unknown),
             (
-                Phase::Bound,
+                NamePhase::Incomplete,
+                [done, open, open],
+                FeedState::Unknown,
+            ),
+            (
+                NamePhase::Bound,
                 [done, done, open],
                 FeedState::Standing(file(1)),
             ),
             (
-                Phase::Complete,
+                NamePhase::Complete,
                 [done, done, done],
                 FeedState::Standing(file(1)),
             ),
             (
-                Phase::Bound,
+                NamePhase::Bound,
                 [gone, gone, gone],
                 FeedState::Standing(file(1)),
             ),
             (
-                Phase::Complete,
+                NamePhase::Complete,
                 [out, done, done],
                 FeedState::Standing(file(1)),
             ),
             (
-                Phase::Bound,
+                NamePhase::Bound,
                 [out, gone, done],
                 FeedState::Standing(file(1)),
             ),
             // A checksum replica has no bytes that could be read.
-            (Phase::Complete, [out, out, done], FeedState::Withdrawn),
-            (Phase::Complete, [out, out, out], FeedState::Withdrawn),
-            (Phase::Incomplete, [out, out, open], FeedState::Unknown),
+            (NamePhase::Complete, [out, out, done], FeedState::Withdrawn),
+            (NamePhase::Complete, [out, out, out], FeedState::Withdrawn),
+            (NamePhase::Incomplete, [out, out, open], FeedState::Unknown),
         ] {
             let record = record(phase, states);
             assert_eq!(
@@ -180,7 +184,7 @@ mod tests {
             (&Withdrawn, &Withdrawn, None),
             (&Withdrawn, &second, Some((ChangeKind::Restored, file(2)))),
         ] {
-            let change = FeedState::change(before.clone(), after.clone());
+            let change = FeedState::feed_change(before.clone(), after.clone());
             assert_eq!(change, expected, "{before:?} {after:?}");
         }
     }

@@ -3,7 +3,7 @@
 use archive_model::limits::{NODE_PATIENCE, READING_RATE};
 use archive_model::{
     ArchiveError, CopyPlace, NodeId, ReplicaId, ReplicaKind, Root, StoreFailure, UploadId,
-    VolumeId, later,
+    VolumeId, time_after,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -15,7 +15,7 @@ pub struct Requester(pub u64);
 
 /// An event. An event about a replica is a statement of that replica (or of its monitor).
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum StoringEvent {
     /// A depositor wants to store bytes under this name.
     Asked {
         /// The depositor who waits for the answer; not seen before.
@@ -155,7 +155,7 @@ pub enum Event {
     Tick,
 }
 
-impl Event {
+impl StoringEvent {
     /// Returns the depositor whose stream this event ends, whole or broken.
     pub const fn ended_stream(&self) -> Option<Requester> {
         if let Self::Received { requester, .. } | Self::SourceGone { requester } = self {
@@ -206,12 +206,12 @@ pub enum Effect {
         /// The owner of the stream.
         requester: Requester,
     },
-    /// Read this depositor's stream, only hash it, and report [`Event::Received`].
+    /// Read this depositor's stream, only hash it, and report [`StoringEvent::Received`].
     Compare {
         /// The owner of the stream.
         requester: Requester,
     },
-    /// Open a stream into this replica; a node that already holds the admitted root says [`Event::Completed`].
+    /// Open a stream into this replica; a node that already holds the admitted root says [`StoringEvent::Completed`].
     BeginUpload {
         /// The replica.
         replica: ReplicaId,
@@ -220,7 +220,7 @@ pub enum Effect {
     },
     /// Close the open streams with the signed admission of the record's content. Only this lets a node commit.
     Seal,
-    /// Ask the replica whether it holds the file. An answer after [`Limits::probe`] must be dropped.
+    /// Ask the replica whether it holds the file. An answer after [`StoreLimits::probe`] must be dropped.
     Probe {
         /// The replica.
         replica: ReplicaId,
@@ -239,13 +239,13 @@ pub enum Effect {
         /// The answer.
         result: Result<(), ArchiveError>,
     },
-    /// Send [`Event::Tick`] at this time, in place of any timer set for this file before.
+    /// Send [`StoringEvent::Tick`] at this time, in place of any timer set for this file before.
     SetTimer(Timestamp),
 }
 
 /// The limits of waiting. All must be longer than zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StoreLimits {
     /// The time that an intent lives after its last sign of life.
     pub intent: SignedDuration,
     /// The time that a byte stream may be silent; longer than the transfer's own stall limit, whose backstop it is.
@@ -262,7 +262,7 @@ pub struct Limits {
     pub rest_longest: SignedDuration,
 }
 
-impl Default for Limits {
+impl Default for StoreLimits {
     fn default() -> Self {
         Self {
             intent: SignedDuration::from_hours(24),
@@ -276,17 +276,17 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl StoreLimits {
     /// Returns the time at which the verification of `size` bytes, begun at `now`, is given up.
     pub(super) fn verified_by(&self, now: Timestamp, size: u64) -> Timestamp {
         let seconds = size.checked_div(self.verify_rate).unwrap_or(size);
         let reading = SignedDuration::from_secs(i64::try_from(seconds).unwrap_or(i64::MAX));
-        later(now, self.verify.saturating_add(reading))
+        time_after(now, self.verify.saturating_add(reading))
     }
 
     /// Returns the time of the next try after that number of pauses in a row.
     pub(super) fn rested_by(&self, now: Timestamp, pauses: u32) -> Timestamp {
         let doubled = self.rest.saturating_mul(1 << pauses.min(20));
-        later(now, doubled.min(self.rest_longest))
+        time_after(now, doubled.min(self.rest_longest))
     }
 }

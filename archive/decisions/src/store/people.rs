@@ -9,7 +9,7 @@ use archive_model::{
 };
 
 use super::replicas::{Completion, ReplicaActivity};
-use super::{Claim, Content, FileState, ReplicaRecord, Transition, Upload};
+use super::{Claim, Content, FileState, RecordedUpload, ReplicaRecord, Transition};
 
 impl FileState {
     /// Returns the error for a depositor of a file that people have removed everywhere.
@@ -36,7 +36,7 @@ impl FileState {
             .record
             .replicas
             .entry(id.clone())
-            .or_insert_with(|| ReplicaRecord::started(kind, required, transition.now));
+            .or_insert_with(|| ReplicaRecord::started_record(kind, required, transition.now));
         if replica.state.is_withdrawn() {
             return;
         }
@@ -44,17 +44,17 @@ impl FileState {
             let Some((place, why)) = gone else {
                 return;
             };
-            if replica.place() != Some(place) {
+            if replica.copy_place() != Some(place) {
                 return;
             }
             *replica = ReplicaRecord {
                 state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
                 sealed: true,
-                ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
+                ..ReplicaRecord::started_record(replica.kind, replica.required, transition.now)
             };
         }
-        if !self.activity(id).is_under_way() {
-            self.probe(id, transition);
+        if !self.current_activity(id).is_under_way() {
+            self.probe_replica(id, transition);
         }
     }
 
@@ -76,16 +76,16 @@ impl FileState {
         };
         *replica = ReplicaRecord {
             state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
-            ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
+            ..ReplicaRecord::started_record(replica.kind, replica.required, transition.now)
         };
-        self.begin(
+        self.begin_activity(
             id,
-            ReplicaActivity::Copying(transition.later(transition.limits.idle)),
+            ReplicaActivity::Copying(transition.time_after(transition.limits.idle)),
         );
     }
 
     /// Withdraws the copy from a replica, as people have decided.
-    pub(super) fn withdraw(
+    pub(super) fn withdraw_file(
         &mut self,
         id: &ReplicaId,
         why: String,
@@ -98,7 +98,7 @@ impl FileState {
         if !replica.state.is_withdrawn() {
             *replica = ReplicaRecord {
                 state: ReplicaState::Withdrawn(why),
-                ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
+                ..ReplicaRecord::started_record(replica.kind, replica.required, transition.now)
             };
         }
         self.activities.remove(id);
@@ -120,14 +120,15 @@ impl FileState {
             .get_mut(id)
             .filter(|replica| is_admitted && replica.state.is_withdrawn())
         {
-            *replica = ReplicaRecord::started(replica.kind, replica.required, transition.now);
+            *replica =
+                ReplicaRecord::started_record(replica.kind, replica.required, transition.now);
         }
         self.note_completion(id, copy, transition);
     }
 
     /// Gives the name new content, and asks every replica anew: its old copy does not count until the replica says that
     /// it has the new content.
-    pub(super) fn readmit(
+    pub(super) fn readmit_copy(
         &mut self,
         upload: UploadId,
         content: Content,
@@ -137,7 +138,7 @@ impl FileState {
         if !self.is_bound() || !self.record.content.as_ref().is_some_and(is_new) {
             return;
         }
-        self.record.upload = Some(Upload {
+        self.record.upload = Some(RecordedUpload {
             id: upload,
             claim: Claim::from(&content),
         });
@@ -148,12 +149,12 @@ impl FileState {
             if !replica.state.is_withdrawn() {
                 *replica = ReplicaRecord {
                     state: ReplicaState::UploadFailed(StoreFailure::Conflict),
-                    ..ReplicaRecord::started(replica.kind, replica.required, transition.now)
+                    ..ReplicaRecord::started_record(replica.kind, replica.required, transition.now)
                 };
             }
         }
-        for id in self.open() {
-            self.rest(&id, transition);
+        for id in self.open_replicas() {
+            self.rest_replica(&id, transition);
         }
         // Depositors that wait or compare do so for the old content.
         let waiting = self.waiting.drain(..).map(|waiting| waiting.requester);
@@ -161,7 +162,8 @@ impl FileState {
         let requesters: Vec<_> = waiting.chain(comparing).collect();
         self.source = None;
         for requester in requesters {
-            transition.answer(requester, Err(ArchiveError::Busy(self.record.name.clone())));
+            transition
+                .answer_requester(requester, Err(ArchiveError::Busy(self.record.name.clone())));
         }
     }
 

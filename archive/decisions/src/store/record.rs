@@ -28,9 +28,9 @@ pub struct FileRecord {
     /// The name.
     pub name: FileName,
     /// The firmness with which the name is taken.
-    pub phase: Phase,
+    pub phase: NamePhase,
     /// The upload that took the name; `None` while the name is free.
-    pub upload: Option<Upload>,
+    pub upload: Option<RecordedUpload>,
     /// The admitted content, once all bytes have passed and equal the claim.
     pub content: Option<Content>,
     /// Every replica that shall have the file.
@@ -40,7 +40,7 @@ pub struct FileRecord {
 /// The degrees to which a name is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum NamePhase {
     /// The name is not taken: the row need not exist.
     Free,
     /// A depositor has begun; no replica has committed.
@@ -58,7 +58,7 @@ pub enum Phase {
     Incomplete,
 }
 
-impl Phase {
+impl NamePhase {
     /// Whether a replica has committed under the name, which then means this content permanently.
     pub const fn is_bound(self) -> bool {
         match self {
@@ -70,7 +70,7 @@ impl Phase {
 
 /// The upload that took the name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Upload {
+pub struct RecordedUpload {
     /// The name of the upload in `incoming/` on the nodes; kept when the depositor resumes.
     pub id: UploadId,
     /// The claim of the depositor that began the upload, with the digests that it added when it came back. What arrives
@@ -104,7 +104,7 @@ impl FileRecord {
     /// # Errors
     ///
     /// [`UnusableReplicas`]: with no required bitarchive "acknowledged" would not mean that the bytes are anywhere.
-    pub fn free(name: FileName, replicas: &[ReplicaSpec]) -> Result<Self, UnusableReplicas> {
+    pub fn free_name(name: FileName, replicas: &[ReplicaSpec]) -> Result<Self, UnusableReplicas> {
         if !replicas
             .iter()
             .any(|spec| spec.required && spec.kind == ReplicaKind::Bitarchive)
@@ -120,13 +120,13 @@ impl FileRecord {
             .map(|spec| {
                 (
                     spec.id.clone(),
-                    ReplicaRecord::started(spec.kind, spec.required, Timestamp::UNIX_EPOCH),
+                    ReplicaRecord::started_record(spec.kind, spec.required, Timestamp::UNIX_EPOCH),
                 )
             })
             .collect();
         Ok(Self {
             name,
-            phase: Phase::Free,
+            phase: NamePhase::Free,
             upload: None,
             content: None,
             replicas,
@@ -154,7 +154,7 @@ impl FileRecord {
 
     /// Whether nothing is left to wait for.
     pub const fn is_final(&self) -> bool {
-        matches!(self.phase, Phase::Free | Phase::Complete)
+        matches!(self.phase, NamePhase::Free | NamePhase::Complete)
     }
 
     /// Returns the replicas that can give the bytes to others.
@@ -168,7 +168,7 @@ impl FileRecord {
     }
 
     /// Returns the replicas that do not have the file yet, and shall.
-    pub fn open(&self) -> impl Iterator<Item = (&ReplicaId, &ReplicaRecord)> {
+    pub fn open_replicas(&self) -> impl Iterator<Item = (&ReplicaId, &ReplicaRecord)> {
         self.replicas
             .iter()
             .filter(|(_, replica)| replica.state.is_open())
@@ -177,7 +177,7 @@ impl FileRecord {
 
 impl ReplicaRecord {
     /// Creates the record of a replica that knows nothing of the file yet.
-    pub const fn started(kind: ReplicaKind, required: bool, since: Timestamp) -> Self {
+    pub const fn started_record(kind: ReplicaKind, required: bool, since: Timestamp) -> Self {
         Self {
             kind,
             required,
@@ -192,11 +192,11 @@ impl ReplicaRecord {
     /// Returns the key of the volume that has the copy, given the replica of this record; `None` if the volume is not
     /// known.
     pub fn volume_key(&self, replica: &ReplicaId) -> Option<VolumeKey> {
-        self.place().map(|place| place.in_replica(replica))
+        self.copy_place().map(|place| place.in_replica(replica))
     }
 
     /// Returns the place of the copy; `None` if its node or its volume is not known.
-    pub fn place(&self) -> Option<CopyPlace> {
+    pub fn copy_place(&self) -> Option<CopyPlace> {
         Some(CopyPlace {
             node: self.node.clone()?,
             volume: self.volume.clone()?,

@@ -3,7 +3,7 @@
 use archive_model::{ArchiveError, NodeId, ReplicaId, ReplicaState, Root, StoreFailure, VolumeId};
 use jiff::Timestamp;
 
-use super::{Effect, FileState, Phase, ReplicaRecord, Transition};
+use super::{Effect, FileState, NamePhase, ReplicaRecord, Transition};
 
 /// The action under way with a replica that does not have the file yet, and its deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl FileState {
         transition: &mut Transition<'_>,
     ) {
         if matches!(
-            self.activity(id),
+            self.current_activity(id),
             ReplicaActivity::Uploading(_) | ReplicaActivity::Copying(_)
         ) {
             if let Some(replica) = self.record.replicas.get_mut(id) {
@@ -73,15 +73,17 @@ impl FileState {
 
     /// Handles a sign of life of a replica.
     pub(super) fn note_progress(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
-        let until = transition.later(transition.limits.idle);
-        match self.activity(id) {
-            ReplicaActivity::Uploading(_) => self.begin(id, ReplicaActivity::Uploading(until)),
-            ReplicaActivity::Copying(_) => self.begin(id, ReplicaActivity::Copying(until)),
+        let until = transition.time_after(transition.limits.idle);
+        match self.current_activity(id) {
+            ReplicaActivity::Uploading(_) => {
+                self.begin_activity(id, ReplicaActivity::Uploading(until));
+            }
+            ReplicaActivity::Copying(_) => self.begin_activity(id, ReplicaActivity::Copying(until)),
             ReplicaActivity::Probing(_) if self.record.content.is_none() => {
-                self.begin(id, ReplicaActivity::Idle);
+                self.begin_activity(id, ReplicaActivity::Idle);
             }
             // Its time to verify was over before it was asked: no depositor is kept waiting, it is asked again later.
-            ReplicaActivity::Probing(_) => self.fail(
+            ReplicaActivity::Probing(_) => self.fail_replica(
                 id,
                 StoreFailure::TimedOut("verifying; the node has not finished".into()),
                 transition,
@@ -98,17 +100,17 @@ impl FileState {
             .replicas
             .get(id)
             .is_some_and(|replica| replica.state == ReplicaState::DataUploaded);
-        match (self.activity(id), &self.record.content) {
+        match (self.current_activity(id), &self.record.content) {
             // A repeated statement is no news: it would put off the deadline permanently.
             (ReplicaActivity::Verifying(_), _) if is_repeated => {}
             (ReplicaActivity::Verifying(_) | ReplicaActivity::Copying(_), Some(content)) => {
                 let until = transition.limits.verified_by(transition.now, content.size);
-                self.change(id, ReplicaState::DataUploaded, transition.now);
+                self.change_state(id, ReplicaState::DataUploaded, transition.now);
                 if let Some(replica) = self.record.replicas.get_mut(id) {
                     // This holds for a copy from another replica as well: its node has the admission.
                     replica.sealed = true;
                 }
-                self.begin(id, ReplicaActivity::Verifying(until));
+                self.begin_activity(id, ReplicaActivity::Verifying(until));
             }
             // The node was not given the admission, or was not asked for this: a sign of life, no more.
             _ => self.note_progress(id, transition),
@@ -128,7 +130,7 @@ impl FileState {
             .as_ref()
             .is_none_or(|content| content.root != copy.root)
         {
-            return self.fail(id, StoreFailure::Conflict, transition);
+            return self.fail_replica(id, StoreFailure::Conflict, transition);
         }
         if let Some(replica) = self
             .record
@@ -149,11 +151,11 @@ impl FileState {
     /// Handles the statement that the replica does not hold the file. It is believed only as the answer to a probe: a
     /// late one may be older than the upload that now runs.
     pub(super) fn note_absence(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
-        if !matches!(self.activity(id), ReplicaActivity::Probing(_)) {
+        if !matches!(self.current_activity(id), ReplicaActivity::Probing(_)) {
             return;
         }
         if self.record.content.is_none() {
-            self.begin(id, ReplicaActivity::Idle);
+            self.begin_activity(id, ReplicaActivity::Idle);
             return;
         }
         if let Some(replica) = self.record.replicas.get_mut(id) {
@@ -163,21 +165,21 @@ impl FileState {
                 let reason = StoreFailure::TimedOut(
                     "storing; asked again, it does not hold the file".into(),
                 );
-                self.change(id, ReplicaState::UploadFailed(reason), transition.now);
+                self.change_state(id, ReplicaState::UploadFailed(reason), transition.now);
             }
         }
-        match self.donor(id) {
+        match self.choose_donor(id) {
             Some(donor) => {
-                self.begin(
+                self.begin_activity(
                     id,
-                    ReplicaActivity::Copying(transition.later(transition.limits.idle)),
+                    ReplicaActivity::Copying(transition.time_after(transition.limits.idle)),
                 );
                 transition.effects.push(Effect::CopyFrom {
                     replica: id.clone(),
                     donor,
                 });
             }
-            None => self.rest(id, transition),
+            None => self.rest_replica(id, transition),
         }
     }
 
@@ -200,7 +202,7 @@ impl FileState {
         }
         let is_known = |replica: &ReplicaRecord| replica.sealed || replica.state.is_completed();
         if self.record.replicas.get(id).is_none_or(is_known) {
-            return self.fail(id, StoreFailure::Unreachable(reason), transition);
+            return self.fail_replica(id, StoreFailure::Unreachable(reason), transition);
         }
         self.note_absence(id, transition);
     }
@@ -217,7 +219,7 @@ impl FileState {
         }
         let is_bound = self.record.phase.is_bound();
         let was_there = replica.state.is_completed();
-        if !was_there && (!is_bound || self.activity(id).is_under_way()) {
+        if !was_there && (!is_bound || self.current_activity(id).is_under_way()) {
             // The file is on its way into the replica already.
             return;
         }
@@ -228,14 +230,14 @@ impl FileState {
         }
         // Also after a failure: it is tried now rather than when the pause is over, and a new failure can be
         // distinguished from it.
-        self.change(
+        self.change_state(
             id,
             ReplicaState::UploadFailed(StoreFailure::Gone(
                 "every volume says so; it is being copied again".to_owned(),
             )),
             transition.now,
         );
-        self.probe(id, transition);
+        self.probe_replica(id, transition);
     }
 
     /// Handles the statement that a completed copy is at another place of its replica.
@@ -251,7 +253,7 @@ impl FileState {
         }
     }
 
-    pub(super) fn fail(
+    pub(super) fn fail_replica(
         &mut self,
         id: &ReplicaId,
         reason: StoreFailure,
@@ -266,41 +268,41 @@ impl FileState {
             if !replica.sealed {
                 replica.node = None;
             }
-            self.change(id, ReplicaState::UploadFailed(reason), transition.now);
+            self.change_state(id, ReplicaState::UploadFailed(reason), transition.now);
             // A failure that is reported repeatedly must not put off the next probe.
-            if !matches!(self.activity(id), ReplicaActivity::Resting(_)) {
-                self.rest(id, transition);
+            if !matches!(self.current_activity(id), ReplicaActivity::Resting(_)) {
+                self.rest_replica(id, transition);
             }
         }
     }
 
-    pub(super) fn tick(&mut self, transition: &mut Transition<'_>) {
-        for id in self.open() {
+    pub(super) fn tick_replicas(&mut self, transition: &mut Transition<'_>) {
+        for id in self.open_replicas() {
             if self
-                .activity(&id)
+                .current_activity(&id)
                 .deadline()
                 .is_none_or(|until| until > transition.now)
             {
                 continue;
             }
-            match self.activity(&id) {
+            match self.current_activity(&id) {
                 // The replica is not asked at once: a copy without a sign of life must not look like endless work.
                 ReplicaActivity::Uploading(_) | ReplicaActivity::Copying(_) => {
                     let silent = transition.limits.idle.as_secs().unsigned_abs();
-                    self.fail(&id, StoreFailure::Stalled(silent), transition);
+                    self.fail_replica(&id, StoreFailure::Stalled(silent), transition);
                 }
                 ReplicaActivity::Probing(_) if self.record.content.is_none() => {
-                    self.begin(&id, ReplicaActivity::Idle);
+                    self.begin_activity(&id, ReplicaActivity::Idle);
                 }
                 ReplicaActivity::Probing(_) => {
                     let reason = StoreFailure::TimedOut("asking whether it holds the file".into());
-                    self.fail(&id, reason, transition);
+                    self.fail_replica(&id, reason, transition);
                 }
-                ReplicaActivity::Verifying(_) => self.probe(&id, transition),
+                ReplicaActivity::Verifying(_) => self.probe_replica(&id, transition),
                 ReplicaActivity::Resting(_) => {
                     let failures = self.failures.entry(id.clone()).or_default();
                     failures.pauses = failures.pauses.saturating_add(1);
-                    self.probe(&id, transition);
+                    self.probe_replica(&id, transition);
                 }
                 ReplicaActivity::Idle => {}
             }
@@ -313,14 +315,14 @@ impl FileState {
                 "reading {} to compare it with what is archived",
                 self.record.name
             );
-            transition.answer(requester, Err(ArchiveError::TimedOut(what)));
+            transition.answer_requester(requester, Err(ArchiveError::TimedOut(what)));
         }
-        if matches!(self.record.phase, Phase::Intent { expires } if expires <= transition.now) {
+        if matches!(self.record.phase, NamePhase::Intent { expires } if expires <= transition.now) {
             // An admission that is out may still become a file: the name stays taken until the replica denies it.
             let sealed = self.record.replicas.values().any(|replica| replica.sealed);
             if sealed || self.source.is_some() || !self.waiting.is_empty() {
-                self.record.phase = Phase::Intent {
-                    expires: transition.later(transition.limits.rest_longest),
+                self.record.phase = NamePhase::Intent {
+                    expires: transition.time_after(transition.limits.rest_longest),
                 };
             } else {
                 self.forget();
@@ -328,10 +330,10 @@ impl FileState {
         }
     }
 
-    pub(super) fn probe(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
-        self.begin(
+    pub(super) fn probe_replica(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
+        self.begin_activity(
             id,
-            ReplicaActivity::Probing(transition.later(transition.limits.probe)),
+            ReplicaActivity::Probing(transition.time_after(transition.limits.probe)),
         );
         transition.effects.push(Effect::Probe {
             replica: id.clone(),
@@ -339,38 +341,41 @@ impl FileState {
     }
 
     /// Lets the replica pause, longer after each pause. Before the content is fixed there is nothing to come back for.
-    pub(super) fn rest(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
+    pub(super) fn rest_replica(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
         if self.record.content.is_none() {
-            return self.begin(id, ReplicaActivity::Idle);
+            return self.begin_activity(id, ReplicaActivity::Idle);
         }
         let failures = self.failures.entry(id.clone()).or_default();
         let until = transition.limits.rested_by(transition.now, failures.pauses);
         failures.times = failures.times.saturating_add(1);
-        self.begin(id, ReplicaActivity::Resting(until));
+        self.begin_activity(id, ReplicaActivity::Resting(until));
     }
 
     /// Picks a replica to copy from into `id`: another one after each failure, so that one bad donor does not block it
     /// permanently.
-    pub(super) fn donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
+    pub(super) fn choose_donor(&self, id: &ReplicaId) -> Option<ReplicaId> {
         let failures = self.failures.get(id).copied().unwrap_or_default();
         let nth = failures.times as usize;
         let donors = self.record.donors().collect::<Vec<_>>();
         donors.get(nth.checked_rem(donors.len())?).copied().cloned()
     }
 
-    pub(super) fn begin(&mut self, id: &ReplicaId, activity: ReplicaActivity) {
+    pub(super) fn begin_activity(&mut self, id: &ReplicaId, activity: ReplicaActivity) {
         self.activities.insert(id.clone(), activity);
     }
 
-    pub(super) fn activity(&self, id: &ReplicaId) -> ReplicaActivity {
+    pub(super) fn current_activity(&self, id: &ReplicaId) -> ReplicaActivity {
         self.activities.get(id).copied().unwrap_or_default()
     }
 
-    pub(super) fn open(&self) -> Vec<ReplicaId> {
-        self.record.open().map(|(id, _)| id.clone()).collect()
+    pub(super) fn open_replicas(&self) -> Vec<ReplicaId> {
+        self.record
+            .open_replicas()
+            .map(|(id, _)| id.clone())
+            .collect()
     }
 
-    pub(super) fn change(&mut self, id: &ReplicaId, state: ReplicaState, now: Timestamp) {
+    pub(super) fn change_state(&mut self, id: &ReplicaId, state: ReplicaState, now: Timestamp) {
         if let Some(replica) = self
             .record
             .replicas

@@ -152,7 +152,7 @@ fn removed_copy_is_neither_missing_nor_restored() {
     }
     world.step(Step::Absent(2));
     assert_eq!(
-        world.state.donor(&world.ids[2]),
+        world.state.choose_donor(&world.ids[2]),
         Some(world.ids[1].clone()),
         "never from there"
     );
@@ -171,7 +171,7 @@ fn removed_copy_is_neither_missing_nor_restored() {
         );
         assert_eq!(
             world.state.record.phase,
-            Phase::Complete,
+            NamePhase::Complete,
             "the name stays taken"
         );
     }
@@ -257,7 +257,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
         world.unanswered.is_empty(),
         "told which replica lacks it, and why"
     );
-    assert_eq!(world.state.record.phase, Phase::Incomplete);
+    assert_eq!(world.state.record.phase, NamePhase::Incomplete);
     world.step(Minutes(2));
     world.step(Absent(1));
     let donor = world.ids[0].clone();
@@ -266,7 +266,7 @@ fn archive_finishes_alone_while_one_replica_is_down() {
         "from {donor}, without the depositor"
     );
     world.step(Completed(1));
-    assert!(world.state.is_idle() && world.state.record.phase == Phase::Complete);
+    assert!(world.state.is_idle() && world.state.record.phase == NamePhase::Complete);
     world.step(AskSame);
     assert!(
         world.unanswered.is_empty() && world.state.is_idle(),
@@ -286,13 +286,13 @@ fn lost_copy_is_made_again_from_another() {
     assert_eq!(elsewhere.unwrap().as_str(), "elsewhere");
     assert!(world.state.is_idle());
     world.step(Gone(1));
-    assert_eq!(world.disk.phase, Phase::Bound);
+    assert_eq!(world.disk.phase, NamePhase::Bound);
     assert!(matches!(world.activity(1), ReplicaActivity::Probing(_)));
     world.step(Restart);
     world.step(Absent(1));
     assert!(matches!(world.activity(1), ReplicaActivity::Copying(_)));
     world.step(Completed(1));
-    assert!(world.state.is_idle() && world.state.record.phase == Phase::Complete);
+    assert!(world.state.is_idle() && world.state.record.phase == NamePhase::Complete);
     world.step(Gone(0));
     world.step(Completed(0));
     assert!(world.state.is_idle(), "it was there after all");
@@ -301,7 +301,7 @@ fn lost_copy_is_made_again_from_another() {
     }
     assert_eq!(
         world.state.record.phase,
-        Phase::Bound,
+        NamePhase::Bound,
         "nobody has it: still the same content"
     );
     world.ends_well();
@@ -333,13 +333,13 @@ fn admission_under_way_keeps_name_until_replica_denies() {
         world.step(Step::Minutes(1500));
     }
     assert!(
-        matches!(world.state.record.phase, Phase::Intent { .. }),
+        matches!(world.state.record.phase, NamePhase::Intent { .. }),
         "a month of silence proves nothing"
     );
     world.step(Step::Completed(0));
     assert_eq!(
         world.state.record.phase,
-        Phase::Complete,
+        NamePhase::Complete,
         "late success counts"
     );
 }
@@ -356,12 +356,12 @@ fn replica_sets_that_risk_loss_are_refused() {
     let checksum = spec("one", ReplicaKind::Checksum, true);
     let optional = spec("two", ReplicaKind::Bitarchive, false);
     assert_eq!(
-        FileRecord::free(name.clone(), &[checksum, optional]),
+        FileRecord::free_name(name.clone(), &[checksum, optional]),
         Err(UnusableReplicas::NoneRequired)
     );
     let one = spec("one", ReplicaKind::Bitarchive, true);
     assert_eq!(
-        FileRecord::free(name, &[one.clone(), one.clone()]),
+        FileRecord::free_name(name, &[one.clone(), one.clone()]),
         Err(UnusableReplicas::Twice(one.id))
     );
 }
@@ -428,7 +428,7 @@ fn failed_copy_is_tried_from_another_donor() {
         world.step(Minutes(10));
         world.step(Absent(2));
         assert!(matches!(world.activity(2), ReplicaActivity::Copying(_)));
-        donors.insert(world.state.donor(&world.ids[2]).unwrap());
+        donors.insert(world.state.choose_donor(&world.ids[2]).unwrap());
         world.step(Failed(2));
     }
     assert_eq!(donors.len(), 2);

@@ -25,15 +25,15 @@ pub struct Reservation {
 impl Reservation {
     /// Returns the room in `incoming` that a dead process reserved for the upload `id`; `None` if it reserved none, or
     /// if the upload is sealed.
-    pub fn find(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
+    pub fn find_reservation(incoming: &Path, id: &str) -> Result<Option<Self>, DiskError> {
         let path = incoming.join(id);
-        let found = call::look(&path)?;
+        let found = call::look_up(&path)?;
         // Rounding up to blocks, and their index, are not a reservation.
         let is_reserved = found.blocks().saturating_mul(512) > found.len() + MOST_ROUNDED;
         if !is_reserved || found.permissions().readonly() {
             return Ok(None);
         }
-        let file = call::reopen(&path)?;
+        let file = call::open_for_change(&path)?;
         Ok(Some(Self { file, path }))
     }
 
@@ -41,7 +41,7 @@ impl Reservation {
     pub fn give_back(self) -> Result<(), DiskError> {
         let found = self.file.metadata();
         let found = found.map_err(|error| DiskError::new("fstat", &self.path, error))?;
-        call::truncate(&self.file, &self.path, found.len())
+        call::truncate_file(&self.file, &self.path, found.len())
     }
 }
 
@@ -71,7 +71,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("u1");
         let mut stage = Stage::create(directory.path(), "u1").unwrap();
-        if !stage.reserve(SIZE).unwrap() {
+        if !stage.reserve_space(SIZE).unwrap() {
             return; // This file system reserves nothing.
         }
         stage.write_all(&vec![7; 100_000]).unwrap();
@@ -81,13 +81,19 @@ mod tests {
         reserved.give_back().unwrap();
         assert!(blocks(&path) < 200_000, "{}", blocks(&path));
         assert_eq!(std::fs::read(&path).unwrap(), vec![7; 100_000]);
-        assert!(Reservation::find(directory.path(), "u1").unwrap().is_none());
+        assert!(
+            Reservation::find_reservation(directory.path(), "u1")
+                .unwrap()
+                .is_none()
+        );
 
         // A process that dies releases nothing.
         let stage = Stage::resume(directory.path(), "u1").unwrap();
-        stage.reserve(SIZE).unwrap();
+        stage.reserve_space(SIZE).unwrap();
         drop(stage);
-        let left = Reservation::find(directory.path(), "u1").unwrap().unwrap();
+        let left = Reservation::find_reservation(directory.path(), "u1")
+            .unwrap()
+            .unwrap();
         left.give_back().unwrap();
         assert!(blocks(&path) < 200_000, "{}", blocks(&path));
     }

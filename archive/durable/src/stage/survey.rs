@@ -1,7 +1,7 @@
 //! The survey of a file without sidecar or outboard: it is hashed as it is on the medium, then given both.
 //!
 //! Owns the second half of the write path for bytes that did not come through a [`super::Stage`]. The file itself is
-//! never moved nor written. Not promised: that no other process writes to it meanwhile; from [`Survey::publish`] on it
+//! never moved nor written. Not promised: that no other process writes to it meanwhile; from [`SurveyedFile::publish_file`] on it
 //! is read-only.
 //!
 //! # Errors
@@ -13,7 +13,7 @@ use std::path::Path;
 use archive_model::Root;
 use archive_proof::{ReadAt, TreeBuilder};
 
-use super::{OutboardSink, Paths, PublishError, Target, from_sink, link, remove_all};
+use super::{FinalPaths, OutboardSink, Paths, PublishError, from_sink, link, remove_all};
 use crate::call;
 use crate::error::DiskError;
 use crate::sidecar::OutboardRecord;
@@ -24,20 +24,20 @@ const BLOCK: usize = 1024 * 1024;
 
 /// The size and root of a file that was surveyed, with its outboard in `incoming/`.
 #[derive(Debug)]
-pub struct Survey {
+pub struct SurveyedFile {
     paths: Paths,
     size: u64,
     root: Root,
     outboard: OutboardSink,
 }
 
-impl Survey {
+impl SurveyedFile {
     /// Makes the bytes of `file` durable, reads them past the page cache, and writes their outboard into `incoming`.
     /// The remains of an earlier survey of the same `id` are removed.
-    pub fn hash(incoming: &Path, id: &str, file: &Path) -> Result<Self, DiskError> {
+    pub fn hash_file(incoming: &Path, id: &str, file: &Path) -> Result<Self, DiskError> {
         let paths = Paths::new(incoming, id);
         remove_all(&paths)?;
-        call::sync(&call::open(file)?, file)?;
+        call::sync_file(&call::open_for_reading(file)?, file)?;
         let data = UncachedFile::open(file)?;
         let mut tree = TreeBuilder::new(OutboardSink {
             path: paths.outboard.clone(),
@@ -82,14 +82,14 @@ impl Survey {
 
     /// Gives the file, which bears its final name already, a sidecar and an outboard. Refuses if the name of either is
     /// taken.
-    pub fn publish(self, sidecar: &[u8], target: &Target) -> Result<(), PublishError> {
-        let file = call::open(&target.file)?;
+    pub fn publish_file(self, sidecar: &[u8], target: &FinalPaths) -> Result<(), PublishError> {
+        let file = call::open_for_reading(&target.file)?;
         call::seal_mode(&file, &target.file)?;
-        call::sync(&file, &target.file)?;
-        let mut sidecar_file = call::create(&self.paths.sidecar)?;
+        call::sync_file(&file, &target.file)?;
+        let mut sidecar_file = call::create_file(&self.paths.sidecar)?;
         call::write_all(&mut sidecar_file, &self.paths.sidecar, sidecar)?;
         call::seal_mode(&sidecar_file, &self.paths.sidecar)?;
-        call::sync(&sidecar_file, &self.paths.sidecar)?;
+        call::sync_file(&sidecar_file, &self.paths.sidecar)?;
         let has_outboard = self.seal_outboard()?;
         target.file.parent().map_or(Ok(()), call::sync_directory)?;
         // The sidecar comes last: with it, the file is complete.
@@ -123,7 +123,7 @@ impl Survey {
             return Ok(false);
         };
         call::seal_mode(outboard, &self.paths.outboard)?;
-        call::sync(outboard, &self.paths.outboard)?;
+        call::sync_file(outboard, &self.paths.outboard)?;
         Ok(true)
     }
 }
@@ -141,7 +141,7 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         for size in [0, 1, 16_384, 16_385, 300_000] {
             let bytes = vec![9; size];
-            let target = Target {
+            let target = FinalPaths {
                 file: at(&format!("f{size}")),
                 sidecar: at(&format!("f{size}.json")),
                 outboard: at(&format!("f{size}.bao")),
@@ -150,21 +150,21 @@ mod tests {
             std::fs::create_dir_all(at("incoming")).unwrap();
             // An earlier survey that died has left this file.
             std::fs::write(at("incoming").join("a.bao"), "torn").unwrap();
-            let survey = Survey::hash(&at("incoming"), "a", &target.file).unwrap();
+            let survey = SurveyedFile::hash_file(&at("incoming"), "a", &target.file).unwrap();
             assert_eq!(survey.root().as_bytes(), blake3::hash(&bytes).as_bytes());
             assert_eq!(
                 (survey.size(), survey.outboard().is_some()),
                 (size as u64, size > 16_384)
             );
-            survey.publish(b"{}", &target).unwrap();
+            survey.publish_file(b"{}", &target).unwrap();
             assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
             assert_eq!(target.outboard.try_exists().unwrap(), size > 16_384);
-            let again = Survey::hash(&at("incoming"), "a", &target.file).unwrap();
+            let again = SurveyedFile::hash_file(&at("incoming"), "a", &target.file).unwrap();
             assert!(matches!(
-                again.publish(b"{}", &target),
+                again.publish_file(b"{}", &target),
                 Err(PublishError::Taken(_))
             ));
-            Survey::hash(&at("incoming"), "a", &target.file)
+            SurveyedFile::hash_file(&at("incoming"), "a", &target.file)
                 .unwrap()
                 .discard()
                 .unwrap();

@@ -19,26 +19,26 @@ impl TestVolume {
         self.directory.path().join(name)
     }
 
-    fn target(&self, name: &str) -> Target {
-        Target {
+    fn target(&self, name: &str) -> FinalPaths {
+        FinalPaths {
             file: self.path("files").join(name),
             sidecar: self.path("meta").join(format!("{name}.json")),
             outboard: self.path("meta").join(format!("{name}.bao")),
         }
     }
 
-    fn store(&self, id: &str, bytes: &[u8], target: &Target) -> Result<(), PublishError> {
+    fn store(&self, id: &str, bytes: &[u8], target: &FinalPaths) -> Result<(), PublishError> {
         let mut stage = Stage::create(&self.path("incoming"), id).unwrap();
-        stage.reserve(bytes.len() as u64).unwrap();
+        stage.reserve_space(bytes.len() as u64).unwrap();
         stage.write_all(bytes).unwrap();
         let received = stage.finish().unwrap();
         assert_eq!(received.root().as_bytes(), blake3::hash(bytes).as_bytes());
         received
-            .seal(b"{}")
+            .seal_file(b"{}")
             .unwrap()
-            .verify()
+            .verify_file()
             .unwrap()
-            .publish(target)
+            .publish_file(target)
     }
 }
 
@@ -87,12 +87,12 @@ fn cut_upload_resumes_at_a_whole_group() {
     let place = TestVolume::new();
     let bytes: Vec<u8> = (0..100_000u32).map(|n| n.to_le_bytes()[0]).collect();
     let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
-    stage.reserve(1_000_000).unwrap();
+    stage.reserve_space(1_000_000).unwrap();
     stage.write_all(&bytes[..50_000]).unwrap();
     drop(stage);
     let stage = Stage::resume(&place.path("incoming"), "u1").unwrap();
     assert_eq!(stage.length(), 49_152);
-    let mut stage = stage.keep(40_000).unwrap();
+    let mut stage = stage.keep_prefix(40_000).unwrap();
     assert_eq!(stage.length(), 32_768, "whole groups only");
     stage.write_all(&bytes[32_768..49_152]).unwrap();
     assert_eq!(
@@ -104,11 +104,11 @@ fn cut_upload_resumes_at_a_whole_group() {
     stage
         .finish()
         .unwrap()
-        .seal(b"{}")
+        .seal_file(b"{}")
         .unwrap()
-        .verify()
+        .verify_file()
         .unwrap()
-        .publish(&target)
+        .publish_file(&target)
         .unwrap();
     assert_eq!(std::fs::read(&target.file).unwrap(), bytes);
 }
@@ -120,7 +120,7 @@ fn bytes_changed_on_the_medium_are_not_published() {
     let place = TestVolume::new();
     let mut stage = Stage::create(&place.path("incoming"), "u1").unwrap();
     stage.write_all(&vec![1; 40_000]).unwrap();
-    let sealed = stage.finish().unwrap().seal(b"{}").unwrap();
+    let sealed = stage.finish().unwrap().seal_file(b"{}").unwrap();
     let path = place.path("incoming/u1");
     std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     std::fs::OpenOptions::new()
@@ -129,7 +129,7 @@ fn bytes_changed_on_the_medium_are_not_published() {
         .unwrap()
         .write_all_at(&[2], 39_999)
         .unwrap();
-    assert!(matches!(sealed.verify(), Err(None)));
+    assert!(matches!(sealed.verify_file(), Err(None)));
 }
 
 /// Fails if resuming an upload that a crash ended during its publication truncates the published file.

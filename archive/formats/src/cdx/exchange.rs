@@ -8,11 +8,11 @@
 
 use std::io::Read;
 
-use super::{Capture, ExtractedCapture, extract};
-use crate::http::{Body, BodyError, Head, HeadError, Limits, Start};
+use super::{Capture, ExtractedCapture, extract_capture};
+use crate::http::{Body, BodyError, DecodeLimits, Head, HeadError, Start};
 use crate::post::{self, PostUrl};
 use crate::surt::UrlKey;
-use crate::warc::{Header, Kind, ReadError, Record};
+use crate::warc::{Header, ReadRecordError, Record, WarcType};
 
 /// The longest head of a request that is read.
 const HEAD_LIMIT: usize = 1 << 20;
@@ -66,9 +66,12 @@ impl Exchanges {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or if its policy refuses a defect.
-    pub fn read<R: Read>(&mut self, record: Record<'_, R>) -> Result<ExtractedCapture, ReadError> {
+    pub fn read_record<R: Read>(
+        &mut self,
+        record: Record<'_, R>,
+    ) -> Result<ExtractedCapture, ReadRecordError> {
         let mut half = Half::new(record.header(), record.kind());
-        let mut extracted = if record.kind() == Kind::Request {
+        let mut extracted = if record.kind() == WarcType::Request {
             let (posted, end) = posted(record, &half.url)?;
             half.side = Side::Request(posted);
             ExtractedCapture {
@@ -78,7 +81,7 @@ impl Exchanges {
                 end,
             }
         } else {
-            extract(record, &self.file)?
+            extract_capture(record, &self.file)?
         };
         half.capture = extracted.capture.take();
         extracted.capture = match self.before.take() {
@@ -92,26 +95,26 @@ impl Exchanges {
     }
 
     /// Returns the capture that was held back, at the end of the file.
-    pub fn finish(&mut self) -> Option<Capture> {
+    pub fn finish_exchange(&mut self) -> Option<Capture> {
         self.before.take()?.capture
     }
 }
 
 impl Half {
-    fn new(header: &Header, kind: Kind) -> Self {
+    fn new(header: &Header, kind: WarcType) -> Self {
         let side = match kind {
-            Kind::Response | Kind::Revisit => Side::Response,
-            Kind::Request => Side::Request(None),
+            WarcType::Response | WarcType::Revisit => Side::Response,
+            WarcType::Request => Side::Request(None),
             _ => Side::Neither,
         };
         Self {
             id: header
-                .uri("WARC-Record-ID")
+                .read_uri("WARC-Record-ID")
                 .unwrap_or_default()
                 .into_owned(),
-            url: super::extract::url(header).unwrap_or_default(),
+            url: super::extract::header_url(header).unwrap_or_default(),
             concurrent_to: header
-                .all("WARC-Concurrent-To")
+                .all_values("WARC-Concurrent-To")
                 .map(|id| bare(&id).to_owned())
                 .collect(),
             side,
@@ -162,8 +165,8 @@ fn join(one: Half, other: Half) -> Option<Capture> {
 fn posted<R: Read>(
     mut record: Record<'_, R>,
     url: &str,
-) -> Result<(Option<PostedRequest>, crate::warc::RecordSummary), ReadError> {
-    let head = match Head::read(&mut record, HEAD_LIMIT) {
+) -> Result<(Option<PostedRequest>, crate::warc::RecordSummary), ReadRecordError> {
+    let head = match Head::read_head(&mut record, HEAD_LIMIT) {
         Ok(head) => Some(head),
         Err(HeadError::TooLarge { .. }) => None,
         Err(HeadError::Io(error)) => return Err(error.into()),
@@ -176,17 +179,17 @@ fn posted<R: Read>(
             .find(|known| method.eq_ignore_ascii_case(known.as_bytes()))
     {
         let body = body(&head, &mut record)?;
-        let appended = post::append(url, method, head.get("Content-Type"), &body);
+        let appended = post::append_post_query(url, method, head.get("Content-Type"), &body);
         posted = appended.map(|appended| PostedRequest {
             method: (*method).to_owned(),
             appended,
         });
     }
-    Ok((posted, record.end()?))
+    Ok((posted, record.read_end()?))
 }
 
 /// Returns as much of the body as its header announces, within what a key looks at.
-fn body<R: Read>(head: &Head, record: &mut Record<'_, R>) -> Result<Vec<u8>, ReadError> {
+fn body<R: Read>(head: &Head, record: &mut Record<'_, R>) -> Result<Vec<u8>, ReadRecordError> {
     let length = match head.get("Content-Length") {
         // A length that is invalid is not believed, and neither is the body that it belongs to.
         Some(_) => head.content_length().unwrap_or(0),
@@ -194,11 +197,11 @@ fn body<R: Read>(head: &Head, record: &mut Record<'_, R>) -> Result<Vec<u8>, Rea
     };
     let mut body = Vec::new();
     let limit = length.min(post::MAX_BODY as u64);
-    let limits = Limits::default();
-    let decoded = Body::decoded(head, record, limits);
+    let limits = DecodeLimits::default();
+    let decoded = Body::decoded_body(head, record, limits);
     match decoded.take(limit).read_to_end(&mut body) {
         Ok(_) => {}
-        Err(error) if BodyError::within(&error).is_some() => {}
+        Err(error) if BodyError::find_within(&error).is_some() => {}
         Err(error) => return Err(error.into()),
     }
     Ok(body)

@@ -15,7 +15,7 @@ use crate::date::{DateReading, WarcDate};
 use crate::digest::{Algorithm, Hashers};
 use crate::http::{Head, HeadError, MediaType};
 use crate::surt::UrlKey;
-use crate::warc::{Header, Kind, ReadError, Record, RecordSummary};
+use crate::warc::{Header, ReadRecordError, Record, RecordSummary, WarcType};
 
 /// The longest head of an HTTP message that is read. Nothing is taken from a longer one.
 const HEAD_LIMIT: usize = 1 << 20;
@@ -38,7 +38,10 @@ pub struct ExtractedCapture {
 /// # Errors
 ///
 /// Fails if the file cannot be read, or if its policy refuses a defect.
-pub fn extract<R: Read>(record: Record<'_, R>, file: &str) -> Result<ExtractedCapture, ReadError> {
+pub fn extract_capture<R: Read>(
+    record: Record<'_, R>,
+    file: &str,
+) -> Result<ExtractedCapture, ReadRecordError> {
     read(record, file, None)
 }
 
@@ -51,7 +54,7 @@ pub fn extract_with_digest<R: Read>(
     record: Record<'_, R>,
     file: &str,
     algorithm: Algorithm,
-) -> Result<ExtractedCapture, ReadError> {
+) -> Result<ExtractedCapture, ReadRecordError> {
     read(record, file, Some(algorithm))
 }
 
@@ -59,7 +62,7 @@ fn read<R: Read>(
     mut record: Record<'_, R>,
     file: &str,
     algorithm: Option<Algorithm>,
-) -> Result<ExtractedCapture, ReadError> {
+) -> Result<ExtractedCapture, ReadRecordError> {
     let (mut capture, omitted) = match begin(&record) {
         Ok(capture) => (capture, None),
         Err(why) => (None, Some(why)),
@@ -72,7 +75,7 @@ fn read<R: Read>(
         }
         (head, computed) = fill(capture, &mut record, algorithm)?;
     }
-    let end = record.end()?;
+    let end = record.read_end()?;
     if let Some(capture) = &mut capture {
         capture.file = Some(file.to_owned());
         capture.offset = Some(end.offset);
@@ -94,23 +97,23 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
     let header = record.header();
     let kind = record.kind();
     let is_capture = match kind {
-        Kind::Response | Kind::Revisit => true,
-        Kind::Resource | Kind::Metadata => {
+        WarcType::Response | WarcType::Revisit => true,
+        WarcType::Resource | WarcType::Metadata => {
             media(record).is_none_or(|media| media.essence != "application/warc-fields")
         }
-        Kind::Warcinfo
-        | Kind::Request
-        | Kind::Conversion
-        | Kind::Continuation
-        | Kind::ArcHeader
-        | Kind::Unknown => false,
+        WarcType::Warcinfo
+        | WarcType::Request
+        | WarcType::Conversion
+        | WarcType::Continuation
+        | WarcType::ArcHeader
+        | WarcType::Unknown => false,
     };
     if !is_capture {
         return Ok(None);
     }
-    let Some(url) = url(header) else {
+    let Some(url) = header_url(header) else {
         // Metadata without a URL is about a file.
-        let needs_url = kind != Kind::Metadata;
+        let needs_url = kind != WarcType::Metadata;
         return if needs_url {
             Err(format!("a {kind} without WARC-Target-URI"))
         } else {
@@ -118,11 +121,11 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
         };
     };
     let date = header.text_of("WARC-Date").unwrap_or_default();
-    let date = WarcDate::read(date.trim(), DateReading::Lenient)
+    let date = WarcDate::read_date(date.trim(), DateReading::Lenient)
         .map_err(|error| format!("WARC-Date {date:?}: {error}"))?;
     let mut capture = Capture::new(UrlKey::parse(&url).as_str(), date.stamp());
     capture.original = Some(url);
-    capture.mime = if kind == Kind::Revisit {
+    capture.mime = if kind == WarcType::Revisit {
         Some("warc/revisit".to_owned())
     } else {
         media(record).map(|media| media.essence)
@@ -134,7 +137,7 @@ fn begin<R: Read>(record: &Record<'_, R>) -> Result<Option<Capture>, String> {
 }
 
 /// Returns the URL of a record. Bytes that are not UTF-8 are read as Latin-1, so that different URLs stay different.
-pub(super) fn url(header: &Header) -> Option<String> {
+pub(super) fn header_url(header: &Header) -> Option<String> {
     let value = header.get("WARC-Target-URI")?;
     let bare = value
         .strip_prefix(b"<")
@@ -147,7 +150,7 @@ pub(super) fn url(header: &Header) -> Option<String> {
 }
 
 fn media<R: Read>(record: &Record<'_, R>) -> Option<MediaType> {
-    MediaType::read(&record.header().get("Content-Type")?)
+    MediaType::read_media(&record.header().get("Content-Type")?)
 }
 
 /// Completes a capture from the block: its head, and the digest of its payload if the header has none.
@@ -155,28 +158,28 @@ fn fill<R: Read>(
     capture: &mut Capture,
     record: &mut Record<'_, R>,
     algorithm: Option<Algorithm>,
-) -> Result<(Option<Head>, Option<String>), ReadError> {
+) -> Result<(Option<Head>, Option<String>), ReadRecordError> {
     let kind = record.kind();
     let mut message = None;
     let mut hashers = match (algorithm, &capture.digest, kind) {
         (Some(algorithm), _, _) => Some(Hashers::new([algorithm])),
-        (None, Some(_), _) | (None, None, Kind::Revisit) => None,
+        (None, Some(_), _) | (None, None, WarcType::Revisit) => None,
         (None, None, _) => Some(Hashers::new([Algorithm::Sha1])),
     };
-    let is_message = matches!(kind, Kind::Response | Kind::Revisit)
+    let is_message = matches!(kind, WarcType::Response | WarcType::Revisit)
         && media(record).is_some_and(|media| media.essence == "application/http");
     if is_message {
-        match Head::read(record, HEAD_LIMIT) {
+        match Head::read_head(record, HEAD_LIMIT) {
             Ok(head) => {
                 capture.status = head.status();
-                if kind == Kind::Response && head.status().is_some() {
-                    let media = head.get("Content-Type").and_then(MediaType::read);
+                if kind == WarcType::Response && head.status().is_some() {
+                    let media = head.get("Content-Type").and_then(MediaType::read_media);
                     capture.mime = media.map(|media| media.essence);
                 }
                 let url = capture.original.as_deref().unwrap_or_default();
-                capture.redirect = redirect::target(url, &head);
+                capture.redirect = redirect::redirect_target(url, &head);
                 if let Some(hashers) = &mut hashers {
-                    hashers.update(head.unread());
+                    hashers.update(head.unread_bytes());
                 }
                 message = Some(head);
             }

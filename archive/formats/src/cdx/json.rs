@@ -10,11 +10,11 @@ use std::marker::PhantomData;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::legend::{number, set_original};
+use super::legend::{read_number, set_original};
 use super::{Capture, InvalidLine};
 use crate::json::Json;
 
-pub(super) fn read(line: &str) -> Result<Capture, InvalidLine> {
+pub(super) fn read_json_line(line: &str) -> Result<Capture, InvalidLine> {
     let mut parts = line.splitn(3, ' ');
     let (Some(key), Some(timestamp), Some(json)) = (parts.next(), parts.next(), parts.next())
     else {
@@ -94,19 +94,19 @@ fn set(capture: &mut Capture, name: Cow<'_, str>, text: Cow<'_, str>) -> Result<
     match &*name {
         "url" => capture.original = Some(text.into_owned()),
         "mime" => capture.mime = Some(text.into_owned()),
-        "status" => capture.status = number("status", value)?,
+        "status" => capture.status = read_number("status", value)?,
         "digest" => capture.digest = Some(text.into_owned()),
         "redirect" => capture.redirect = Some(text.into_owned()),
         "robotflags" => capture.robots = Some(text.into_owned()),
-        "length" => capture.length = number("length", value)?,
-        "offset" => capture.offset = number("offset", value)?,
+        "length" => capture.length = read_number("length", value)?,
+        "offset" => capture.offset = read_number("offset", value)?,
         "filename" => capture.file = Some(text.into_owned()),
         "orig.length" => {
-            let length = number("orig.length", value)?;
+            let length = read_number("orig.length", value)?;
             set_original(capture, value, |o| o.length = length);
         }
         "orig.offset" => {
-            let offset = number("orig.offset", value)?;
+            let offset = read_number("orig.offset", value)?;
             set_original(capture, value, |o| o.offset = offset);
         }
         "orig.filename" => {
@@ -208,7 +208,7 @@ impl From<Json> for Member<'_> {
     }
 }
 
-pub(super) fn write(capture: &Capture) -> String {
+pub(super) fn write_json_line(capture: &Capture) -> String {
     let number = |n: Option<u64>| n.map(|n| n.to_string());
     let status = capture.status.map(|s| s.to_string());
     let length = number(capture.length);
@@ -359,7 +359,7 @@ mod tests {
             let line = format!("dk,a)/ 20200101000000 {json}");
             let timestamp = "20200101000000".parse().unwrap();
             let expected = read_any(&json, Capture::new("dk,a)/", timestamp));
-            assert_eq!(read(&line), expected, "{line}");
+            assert_eq!(read_json_line(&line), expected, "{line}");
             plain += u32::from(read_plain(&json, |_, _| Ok(())).is_some());
             good += u32::from(expected.is_ok());
         }

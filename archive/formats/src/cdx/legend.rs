@@ -10,7 +10,7 @@ use crate::surt::UrlKey;
 
 /// The meaning of a field of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
+pub enum CdxField {
     /// `N`: the key.
     Key,
     /// `b`: the timestamp.
@@ -48,7 +48,7 @@ pub enum Field {
 /// The order of the fields of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Legend {
-    fields: Vec<(Field, char)>,
+    fields: Vec<(CdxField, char)>,
     delimiter: char,
     header: bool,
 }
@@ -82,9 +82,9 @@ impl Legend {
     pub(super) fn cdx14() -> Self {
         let mut legend = Self::of_letters("NbamskrMSVg", false);
         legend.fields.extend([
-            (Field::OriginalLength, '-'),
-            (Field::OriginalOffset, '-'),
-            (Field::OriginalFile, '-'),
+            (CdxField::OriginalLength, '-'),
+            (CdxField::OriginalOffset, '-'),
+            (CdxField::OriginalFile, '-'),
         ]);
         legend
     }
@@ -100,7 +100,7 @@ impl Legend {
                 .chars()
                 .map(|c| {
                     if c == 'C' {
-                        (Field::Md5, 'c')
+                        (CdxField::Md5, 'c')
                     } else {
                         (field(c), c)
                     }
@@ -155,10 +155,10 @@ impl Legend {
             }
         }
         let has = |wanted| fields.iter().any(|(f, _)| *f == wanted);
-        if !has(Field::Timestamp) {
+        if !has(CdxField::Timestamp) {
             return Err(InvalidLegend::Missing("date (b)"));
         }
-        if !has(Field::Key) && !has(Field::Original) {
+        if !has(CdxField::Key) && !has(CdxField::Original) {
             return Err(InvalidLegend::Missing("key (N) and no URL (a)"));
         }
         Ok(Self {
@@ -169,7 +169,7 @@ impl Legend {
     }
 
     /// Returns the fields in their order.
-    pub fn fields(&self) -> impl Iterator<Item = Field> + '_ {
+    pub fn fields(&self) -> impl Iterator<Item = CdxField> + '_ {
         self.fields.iter().map(|(field, _)| *field)
     }
 
@@ -185,7 +185,7 @@ impl Legend {
         Some(header)
     }
 
-    pub(super) fn read(&self, line: &str) -> Result<Capture, InvalidLine> {
+    pub(super) fn read_line(&self, line: &str) -> Result<Capture, InvalidLine> {
         let found = line.split(self.delimiter).count();
         if found != self.fields.len() {
             return Err(InvalidLine::Fields {
@@ -200,28 +200,28 @@ impl Legend {
             let value = (text != "-" && !text.is_empty()).then_some(text);
             let owned = || value.map(str::to_owned);
             match field {
-                Field::Key => key = owned(),
-                Field::Timestamp => timestamp = value,
-                Field::Original => capture.original = owned(),
-                Field::Mime => capture.mime = owned(),
-                Field::Status => capture.status = number("status", value)?,
-                Field::Digest => capture.digest = owned(),
-                Field::Md5 => capture.digest = value.map(|v| format!("md5:{v}")),
-                Field::Redirect => capture.redirect = owned(),
-                Field::Robots => capture.robots = owned(),
-                Field::Length => capture.length = number("length", value)?,
-                Field::Offset => capture.offset = number("offset", value)?,
-                Field::File => capture.file = owned(),
-                Field::OriginalLength => {
-                    let length = number("original length", value)?;
+                CdxField::Key => key = owned(),
+                CdxField::Timestamp => timestamp = value,
+                CdxField::Original => capture.original = owned(),
+                CdxField::Mime => capture.mime = owned(),
+                CdxField::Status => capture.status = read_number("status", value)?,
+                CdxField::Digest => capture.digest = owned(),
+                CdxField::Md5 => capture.digest = value.map(|v| format!("md5:{v}")),
+                CdxField::Redirect => capture.redirect = owned(),
+                CdxField::Robots => capture.robots = owned(),
+                CdxField::Length => capture.length = read_number("length", value)?,
+                CdxField::Offset => capture.offset = read_number("offset", value)?,
+                CdxField::File => capture.file = owned(),
+                CdxField::OriginalLength => {
+                    let length = read_number("original length", value)?;
                     set_original(&mut capture, value, |o| o.length = length);
                 }
-                Field::OriginalOffset => {
-                    let offset = number("original offset", value)?;
+                CdxField::OriginalOffset => {
+                    let offset = read_number("original offset", value)?;
                     set_original(&mut capture, value, |o| o.offset = offset);
                 }
-                Field::OriginalFile => set_original(&mut capture, value, |o| o.file = owned()),
-                Field::Other(_) => capture
+                CdxField::OriginalFile => set_original(&mut capture, value, |o| o.file = owned()),
+                CdxField::Other(_) => capture
                     .extra
                     .extend(owned().map(|v| (letter.to_string(), v))),
             }
@@ -238,7 +238,7 @@ impl Legend {
         Ok(capture)
     }
 
-    pub(super) fn write(&self, capture: &Capture) -> String {
+    pub(super) fn write_line(&self, capture: &Capture) -> String {
         let mut line = String::new();
         for (n, (field, letter)) in self.fields.iter().enumerate() {
             if n > 0 {
@@ -246,39 +246,39 @@ impl Legend {
             }
             let original = capture.original_record.as_ref();
             match field {
-                Field::Key => self.push(&mut line, Some(&capture.key)),
-                Field::Timestamp => self.push(&mut line, Some(&capture.timestamp.to_string())),
-                Field::Original => self.push(&mut line, capture.original.as_deref()),
-                Field::Mime => self.push(&mut line, capture.mime.as_deref()),
-                Field::Status => {
+                CdxField::Key => self.push(&mut line, Some(&capture.key)),
+                CdxField::Timestamp => self.push(&mut line, Some(&capture.timestamp.to_string())),
+                CdxField::Original => self.push(&mut line, capture.original.as_deref()),
+                CdxField::Mime => self.push(&mut line, capture.mime.as_deref()),
+                CdxField::Status => {
                     self.push(&mut line, capture.status.map(|s| s.to_string()).as_deref());
                 }
-                Field::Digest => {
+                CdxField::Digest => {
                     let digest = capture.digest.as_deref();
                     self.push(
                         &mut line,
                         digest.map(|d| d.strip_prefix("sha1:").unwrap_or(d)),
                     );
                 }
-                Field::Md5 => {
+                CdxField::Md5 => {
                     let digest = capture.digest.as_deref();
                     self.push(&mut line, digest.and_then(|d| d.strip_prefix("md5:")));
                 }
-                Field::Redirect => self.push(&mut line, capture.redirect.as_deref()),
-                Field::Robots => self.push(&mut line, capture.robots.as_deref()),
-                Field::Length => self.push_number(&mut line, capture.length),
-                Field::Offset => self.push_number(&mut line, capture.offset),
-                Field::File => self.push(&mut line, capture.file.as_deref()),
-                Field::OriginalLength => {
+                CdxField::Redirect => self.push(&mut line, capture.redirect.as_deref()),
+                CdxField::Robots => self.push(&mut line, capture.robots.as_deref()),
+                CdxField::Length => self.push_number(&mut line, capture.length),
+                CdxField::Offset => self.push_number(&mut line, capture.offset),
+                CdxField::File => self.push(&mut line, capture.file.as_deref()),
+                CdxField::OriginalLength => {
                     self.push_number(&mut line, original.and_then(|o| o.length));
                 }
-                Field::OriginalOffset => {
+                CdxField::OriginalOffset => {
                     self.push_number(&mut line, original.and_then(|o| o.offset));
                 }
-                Field::OriginalFile => {
+                CdxField::OriginalFile => {
                     self.push(&mut line, original.and_then(|o| o.file.as_deref()));
                 }
-                Field::Other(_) => {
+                CdxField::Other(_) => {
                     self.push(&mut line, capture.extra(letter.encode_utf8(&mut [0; 4])));
                 }
             }
@@ -309,24 +309,24 @@ impl Legend {
     }
 }
 
-fn field(letter: char) -> Field {
+fn field(letter: char) -> CdxField {
     match letter {
-        'N' => Field::Key,
-        'b' => Field::Timestamp,
-        'a' | 'A' => Field::Original,
-        'm' => Field::Mime,
-        's' => Field::Status,
-        'k' => Field::Digest,
-        'r' => Field::Redirect,
-        'M' => Field::Robots,
-        'S' | 'n' => Field::Length,
-        'V' | 'v' => Field::Offset,
-        'g' => Field::File,
-        other => Field::Other(other),
+        'N' => CdxField::Key,
+        'b' => CdxField::Timestamp,
+        'a' | 'A' => CdxField::Original,
+        'm' => CdxField::Mime,
+        's' => CdxField::Status,
+        'k' => CdxField::Digest,
+        'r' => CdxField::Redirect,
+        'M' => CdxField::Robots,
+        'S' | 'n' => CdxField::Length,
+        'V' | 'v' => CdxField::Offset,
+        'g' => CdxField::File,
+        other => CdxField::Other(other),
     }
 }
 
-pub(super) fn number<N: std::str::FromStr>(
+pub(super) fn read_number<N: std::str::FromStr>(
     field: &'static str,
     value: Option<&str>,
 ) -> Result<Option<N>, InvalidLine> {

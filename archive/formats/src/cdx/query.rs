@@ -1,7 +1,7 @@
 //! A query of an index of captures: which captures, in which order, and how thinned out.
 //!
 //! Owns the terms of such a query, shared by the index that answers it and the servers that are asked for it:
-//! [`CaptureQuery`], and the pure adapters that filter ([`CaptureQuery::accepts`]) and thin out ([`ThinnedCaptures`])
+//! [`CaptureQuery`], and the pure adapters that filter ([`CaptureQuery::accepts_capture`]) and thin out ([`ThinnedCaptures`])
 //! any sequence of captures. Does not know how an index is laid out, and knows no dialect of a CDX server.
 //!
 //! An index orders captures by key (bytewise), then time, then by its own order of files, then offset. A capture that
@@ -19,7 +19,7 @@ mod tests;
 
 pub use cursor::{Cursor, CursorSource, InvalidCursor};
 pub use field::CaptureField;
-pub use filter::{Anchoring, Filter, FilterTest, InvalidPattern, MAX_PATTERN, Pattern};
+pub use filter::{Anchoring, Filter, FilterTest, InvalidExpression, MAX_PATTERN, Pattern};
 pub use key_match::{KeyMatch, KeyRange, MatchKind, NoHost, UnknownMatchKind};
 pub use span::TimeSpan;
 pub use thin::{Collapse, CollapsedRun, Keep, ThinnedCaptures, Thinner};
@@ -134,7 +134,7 @@ impl CaptureQuery {
     /// # Errors
     ///
     /// Fails if the order needs an exact key, or if a limit of this module is exceeded.
-    pub fn validate(&self) -> Result<(), InvalidQuery> {
+    pub fn validate_query(&self) -> Result<(), InvalidQuery> {
         if self.filters.len() > MAX_FILTERS {
             return Err(InvalidQuery::Filters(self.filters.len()));
         }
@@ -158,7 +158,7 @@ impl CaptureQuery {
     }
 
     /// Returns whether key, time and fields of a capture belong to the answer. The cursor is left to the index.
-    pub fn accepts(&self, capture: &Capture) -> bool {
+    pub fn accepts_capture(&self, capture: &Capture) -> bool {
         self.keys.matches(&capture.key)
             && self.span.contains(capture.timestamp)
             && self.filters.iter().all(|filter| filter.accepts(capture))
@@ -166,7 +166,7 @@ impl CaptureQuery {
 
     /// Returns a thinner that collapses and limits captures one by one, which are accepted already and come in their
     /// order.
-    pub fn thinner(&self) -> Thinner {
+    pub fn make_thinner(&self) -> Thinner {
         Thinner::new(self.collapse.clone(), self.keep, self.limit)
     }
 
@@ -175,30 +175,30 @@ impl CaptureQuery {
     /// # Errors
     ///
     /// The iterator passes on each error of `captures`.
-    pub fn thin<I, E>(&self, captures: I) -> ThinnedCaptures<I::IntoIter>
+    pub fn thin_captures<I, E>(&self, captures: I) -> ThinnedCaptures<I::IntoIter>
     where
         I: IntoIterator<Item = Result<Capture, E>>,
     {
-        ThinnedCaptures::new(captures.into_iter(), self.thinner())
+        ThinnedCaptures::new(captures.into_iter(), self.make_thinner())
     }
 }
 
 impl Order {
     /// Compares two captures by key and time; captures of one key and second are equal here.
-    pub fn compare(self, one: &Capture, other: &Capture) -> Ordering {
+    pub fn compare_captures(self, one: &Capture, other: &Capture) -> Ordering {
         let ascending = || (&one.key, one.timestamp).cmp(&(&other.key, other.timestamp));
         match self {
             Self::Ascending => ascending(),
             Self::Descending => ascending().reverse(),
-            Self::Closest(at) => distance(at, one.timestamp)
-                .cmp(&distance(at, other.timestamp))
+            Self::Closest(at) => time_distance(at, one.timestamp)
+                .cmp(&time_distance(at, other.timestamp))
                 .then_with(ascending),
         }
     }
 }
 
 /// Returns how far apart two timestamps are, in milliseconds.
-pub fn distance(one: Stamp, other: Stamp) -> u64 {
+pub fn time_distance(one: Stamp, other: Stamp) -> u64 {
     let one = one.time();
     let other = other.time();
     one.as_millisecond().abs_diff(other.as_millisecond())

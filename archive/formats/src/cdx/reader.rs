@@ -21,7 +21,7 @@ pub struct BadLine {
 
 /// An error that stops a line, or all lines.
 #[derive(Debug, Error)]
-pub enum ReadError {
+pub enum ReadLineError {
     /// The line is bad; the next ones may be good.
     #[error(transparent)]
     Line(#[from] BadLine),
@@ -33,23 +33,23 @@ pub enum ReadError {
 /// A reader of the captures of a file. Ends after an I/O error, continues after a bad line.
 ///
 /// ```
-/// use archive_formats::cdx::{ReadError, Reader};
+/// use archive_formats::cdx::{ReadLineError, CdxReader};
 ///
 /// let file = b" CDX N b a m s k r M S V g\n\
 ///     org,example)/ 20160111232425 http://example.org/ text/html 200 AAAA - - 120 43321 a.warc.gz\n";
-/// let captures: Vec<_> = Reader::new(&file[..], 64 * 1024).collect::<Result<_, ReadError>>()?;
+/// let captures: Vec<_> = CdxReader::new(&file[..], 64 * 1024).collect::<Result<_, ReadLineError>>()?;
 /// assert_eq!(captures[0].key, "org,example)/");
 /// assert_eq!(captures[0].offset, Some(43321));
-/// # Ok::<(), ReadError>(())
+/// # Ok::<(), ReadLineError>(())
 /// ```
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct CdxReader<R> {
     lines: BoundedLines<R>,
     format: Option<Format>,
     ended: bool,
 }
 
-impl<R: BufRead> Reader<R> {
+impl<R: BufRead> CdxReader<R> {
     /// Reads lines of up to `limit` bytes. The first line decides the form.
     pub fn new(input: R, limit: usize) -> Self {
         Self {
@@ -79,7 +79,7 @@ fn read(format: &mut Option<Format>, text: &str) -> Result<Option<Capture>, Inva
         return Ok(None);
     }
     if text.get(1..).is_some_and(|rest| rest.starts_with("CDX")) {
-        let found = Format::sniff(text)?;
+        let found = Format::sniff_line(text)?;
         if found.header().is_some() {
             *format = Some(found);
             return Ok(None);
@@ -87,16 +87,16 @@ fn read(format: &mut Option<Format>, text: &str) -> Result<Option<Capture>, Inva
     }
     let format = match format {
         Some(format) => format,
-        None => format.insert(Format::sniff(text)?),
+        None => format.insert(Format::sniff_line(text)?),
     };
     if *format == Format::Cdxj && text.starts_with('!') {
         return Ok(None);
     }
-    format.read(text).map(Some)
+    format.read_line(text).map(Some)
 }
 
-impl<R: BufRead> Iterator for Reader<R> {
-    type Item = Result<Capture, ReadError>;
+impl<R: BufRead> Iterator for CdxReader<R> {
+    type Item = Result<Capture, ReadLineError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let limit = self.lines.limit();

@@ -15,7 +15,7 @@ use crate::http::Head;
 const LONGEST: usize = 16 << 10;
 
 /// Returns the target of the response to `url`, if it redirects.
-pub(super) fn target(url: &str, head: &Head) -> Option<String> {
+pub(super) fn redirect_target(url: &str, head: &Head) -> Option<String> {
     if !matches!(head.status(), Some(300..=303 | 305..=399)) {
         return None;
     }

@@ -92,14 +92,14 @@ impl Sorter {
 
     /// Keeps only one of equal lines.
     #[must_use]
-    pub fn unique(mut self) -> Self {
+    pub fn dropping_duplicates(mut self) -> Self {
         self.unique = true;
         self
     }
 
     /// Calls `check` now and then; an error of it ends the sorting.
     #[must_use]
-    pub fn checking(mut self, check: impl Fn() -> io::Result<()> + Send + 'static) -> Self {
+    pub fn with_check(mut self, check: impl Fn() -> io::Result<()> + Send + 'static) -> Self {
         self.check = Some(Check(Box::new(check)));
         self
     }
@@ -107,7 +107,7 @@ impl Sorter {
     /// Calls `room` before each temporary file, with the most bytes that all of them will have together; an error of it
     /// ends the sorting.
     #[must_use]
-    pub fn within(mut self, room: impl Fn(u64) -> io::Result<()> + Send + 'static) -> Self {
+    pub fn with_room(mut self, room: impl Fn(u64) -> io::Result<()> + Send + 'static) -> Self {
         self.room = Some(Room(Box::new(room)));
         self
     }

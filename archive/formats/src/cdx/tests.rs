@@ -11,7 +11,7 @@ const NAS8: &str = "http://www.kb.dk/a 130.226.231.3 20080430204825 text/html 12
 const WGET: &str = "http://www.example.com/ 20140216050221 http://www.example.com/ text/html 200 3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - - 151 a.warc.gz <urn:uuid:1>";
 
 fn forms() -> Vec<(Format, &'static str)> {
-    let wget = Format::sniff(" CDX a b a m s k r M V g u").unwrap();
+    let wget = Format::sniff_line(" CDX a b a m s k r M V g u").unwrap();
     let nas7 = NAS8.rsplit_once(' ').unwrap().0;
     vec![
         (Format::cdx9(), CDX9),
@@ -26,7 +26,7 @@ fn forms() -> Vec<(Format, &'static str)> {
 }
 
 fn captures(text: &str) -> Vec<Result<Capture, String>> {
-    Reader::new(text.as_bytes(), 1 << 20)
+    CdxReader::new(text.as_bytes(), 1 << 20)
         .map(|c| c.map_err(|e| e.to_string()))
         .collect()
 }
@@ -35,13 +35,13 @@ fn captures(text: &str) -> Vec<Result<Capture, String>> {
 #[test]
 fn index_line_is_written_as_read() {
     for (format, line) in forms() {
-        let capture = format.read(line).unwrap();
-        assert_eq!(format.write(&capture), line);
+        let capture = format.read_line(line).unwrap();
+        assert_eq!(format.write_line(&capture), line);
         let mut file = Vec::new();
-        let mut writer = Writer::new(&mut file, format.clone()).unwrap();
+        let mut writer = CdxWriter::new(&mut file, format.clone()).unwrap();
         writer.write(&capture).unwrap();
         writer.finish().unwrap();
-        let read: Vec<_> = Reader::new(file.as_slice(), 1 << 20)
+        let read: Vec<_> = CdxReader::new(file.as_slice(), 1 << 20)
             .map(Result::unwrap)
             .collect();
         assert_eq!(read, [capture], "{line}");
@@ -53,21 +53,21 @@ fn index_line_is_written_as_read() {
 fn first_line_decides_the_form() {
     for (format, line) in forms() {
         let sniffed = match format.header() {
-            Some(header) => Format::sniff(&header).unwrap(),
-            None => Format::sniff(line).unwrap(),
+            Some(header) => Format::sniff_line(&header).unwrap(),
+            None => Format::sniff_line(line).unwrap(),
         };
         assert_eq!(sniffed, format, "{line}");
     }
-    assert_eq!(Format::sniff("!meta {\"a\": 1}"), Ok(Format::Cdxj));
+    assert_eq!(Format::sniff_line("!meta {\"a\": 1}"), Ok(Format::Cdxj));
     assert_eq!(
-        Format::sniff("a b c"),
+        Format::sniff_line("a b c"),
         Err(InvalidLine::Unknown { fields: 3 })
     );
-    let twelve = Format::sniff("\tCDX\tN\tb\ta").unwrap();
+    let twelve = Format::sniff_line("\tCDX\tN\tb\ta").unwrap();
     assert_eq!(twelve.header().as_deref(), Some("\tCDX\tN\tb\ta"));
     assert_eq!(
         twelve
-            .read("k\t20140216050221\thttp://a b/")
+            .read_line("k\t20140216050221\thttp://a b/")
             .unwrap()
             .original
             .as_deref(),
@@ -78,8 +78,13 @@ fn first_line_decides_the_form() {
 /// Fails if a CDX header with a wrong letter or delimiter is accepted, or one without a key or a date.
 #[test]
 fn headers_that_are_none_say_why() {
-    let check =
-        |line, why| assert_eq!(Format::sniff(line), Err(InvalidLine::Legend(why)), "{line}");
+    let check = |line, why| {
+        assert_eq!(
+            Format::sniff_line(line),
+            Err(InvalidLine::Legend(why)),
+            "{line}"
+        );
+    };
     check(" CDX N b bb", InvalidLegend::NoLetter("bb".into()));
     check(" CDX N b  a", InvalidLegend::NoLetter(String::new()));
     check(" CDX N a", InvalidLegend::Missing("date (b)"));
@@ -95,7 +100,7 @@ fn headers_that_are_none_say_why() {
 /// form.
 #[test]
 fn fields_go_where_they_belong() {
-    let capture = Format::cdx14().read(CDX14).unwrap();
+    let capture = Format::cdx14().read_line(CDX14).unwrap();
     assert_eq!(
         (capture.status, capture.length, capture.offset),
         (None, Some(586), Some(2621))
@@ -105,11 +110,11 @@ fn fields_go_where_they_belong() {
         (original.length, original.offset, original.file.as_deref()),
         (Some(1656), Some(151), Some("a.warc.gz"))
     );
-    let json = Format::Cdxj.write(&capture);
+    let json = Format::Cdxj.write_line(&capture);
     assert!(json.contains(r#""filename": "b.warc.gz", "orig.length": "1656", "orig.offset": "151", "orig.filename": "a.warc.gz""#));
-    assert_eq!(Format::Cdxj.read(&json), Ok(capture));
+    assert_eq!(Format::Cdxj.read_line(&json), Ok(capture));
 
-    let capture = Format::netarchive_suite(true).read(NAS8).unwrap();
+    let capture = Format::netarchive_suite(true).read_line(NAS8).unwrap();
     assert_eq!(capture.key, "dk,kb)/a");
     assert_eq!(
         capture.digest.as_deref(),
@@ -117,7 +122,7 @@ fn fields_go_where_they_belong() {
     );
     assert_eq!(capture.extra("e"), Some("130.226.231.3"));
 
-    let capture = Format::Cdxj.read(CDXJ_POST).unwrap();
+    let capture = Format::Cdxj.read_line(CDXJ_POST).unwrap();
     assert_eq!(
         (capture.extra("method"), capture.timestamp.has_millis()),
         (Some("POST"), true)
@@ -127,9 +132,9 @@ fn fields_go_where_they_belong() {
         Some("foo=b\u{e4}r&x=\u{1f600}\"\\\n")
     );
 
-    let capture = Format::Cdxj.read(CDXJ).unwrap();
+    let capture = Format::Cdxj.read_line(CDXJ).unwrap();
     assert_eq!(
-        Format::cdx11().write(&capture),
+        Format::cdx11().write_line(&capture),
         "com,example)/ 20170306040206 http://example.com/ text/html 200 G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK - - 1228 784 example.warc.gz"
     );
 }
@@ -141,7 +146,7 @@ fn blanks_in_fields_are_escaped() {
     capture.original = Some("http://a/b c\td\ne\u{e9}".into());
     capture.file = Some(String::new());
     assert_eq!(
-        Format::cdx9().write(&capture),
+        Format::cdx9().write_line(&capture),
         "a%20b 20140216050221 http://a/b%20c%09d%0Ae\u{e9} - - - - - -"
     );
 }
@@ -150,7 +155,7 @@ fn blanks_in_fields_are_escaped() {
 #[test]
 fn numbers_in_json_are_read_too() {
     let line = r#"a 20140216050221 {"url": "u", "status": 200, "length": 5, "offset": 0, "x": [1, null], "y": null}"#;
-    let capture = Format::Cdxj.read(line).unwrap();
+    let capture = Format::Cdxj.read_line(line).unwrap();
     assert_eq!(
         (capture.status, capture.length, capture.offset),
         (Some(200), Some(5), Some(0))
@@ -199,21 +204,22 @@ fn bad_lines_are_located_and_others_read() {
 #[test]
 fn only_lines_beyond_the_limit_are_lost() {
     let file = format!("{CDX9}\n{}\n{CDX9}\n", "x".repeat(1 << 20));
-    let read: Vec<_> = Reader::with_format(file.as_bytes(), 200, Format::cdx9()).collect();
+    let read: Vec<_> = CdxReader::with_format(file.as_bytes(), 200, Format::cdx9()).collect();
     assert_eq!(read.len(), 3);
     assert!(matches!(
         &read[1],
-        Err(ReadError::Line(BadLine {
+        Err(ReadLineError::Line(BadLine {
             number: 2,
             why: InvalidLine::TooLong { limit: 200 },
             ..
         }))
     ));
     assert!(read[2].is_ok());
-    let exact: Vec<_> = Reader::with_format(CDX9.as_bytes(), CDX9.len(), Format::cdx9()).collect();
+    let exact: Vec<_> =
+        CdxReader::with_format(CDX9.as_bytes(), CDX9.len(), Format::cdx9()).collect();
     assert!(exact[0].is_ok());
     let short: Vec<_> =
-        Reader::with_format(CDX9.as_bytes(), CDX9.len() - 1, Format::cdx9()).collect();
+        CdxReader::with_format(CDX9.as_bytes(), CDX9.len() - 1, Format::cdx9()).collect();
     assert!(short[0].is_err() && short.len() == 1);
 }
 
@@ -222,10 +228,10 @@ fn only_lines_beyond_the_limit_are_lost() {
 fn non_utf8_line_is_refused_with_position() {
     let mut file = CDX9.as_bytes().to_vec();
     file[20] = 0xff;
-    let read: Vec<_> = Reader::with_format(file.as_slice(), 1000, Format::cdx9()).collect();
+    let read: Vec<_> = CdxReader::with_format(file.as_slice(), 1000, Format::cdx9()).collect();
     assert!(matches!(
         &read[0],
-        Err(ReadError::Line(BadLine {
+        Err(ReadLineError::Line(BadLine {
             why: InvalidLine::NotUtf8 { at: 20 },
             ..
         }))
@@ -247,12 +253,12 @@ fn cut_and_changed_lines_never_panic() {
                 }
                 let text = String::from_utf8(changed).unwrap();
                 let _taken = captures(&text).len();
-                let Ok(capture) = format.read(&text) else {
+                let Ok(capture) = format.read_line(&text) else {
                     continue;
                 };
-                let written = format.write(&capture);
+                let written = format.write_line(&capture);
                 assert_eq!(
-                    format.read(&written).map(|c| format.write(&c)),
+                    format.read_line(&written).map(|c| format.write_line(&c)),
                     Ok(written),
                     "{text}"
                 );
@@ -272,7 +278,7 @@ fn samples_of_the_field_go_round() {
     };
     let check = |name: &str, good: usize| {
         let text = std::fs::read(root.join(name)).unwrap();
-        let mut reader = Reader::new(text.as_slice(), 1 << 20);
+        let mut reader = CdxReader::new(text.as_slice(), 1 << 20);
         let read: Vec<_> = reader.by_ref().collect();
         let bad: Vec<_> = read
             .iter()
@@ -282,7 +288,11 @@ fn samples_of_the_field_go_round() {
         assert!(bad.is_empty(), "{name}: {bad:?}");
         assert_eq!(read.len(), good, "{name}");
         let format = reader.format().unwrap();
-        let written: Vec<_> = read.iter().flatten().map(|c| format.write(c)).collect();
+        let written: Vec<_> = read
+            .iter()
+            .flatten()
+            .map(|c| format.write_line(c))
+            .collect();
         let text = str::from_utf8(&text).unwrap();
         let is_capture = |line: &&str| !line.starts_with(['!', ' ']);
         let lines: Vec<_> = text.lines().filter(is_capture).collect();

@@ -6,12 +6,12 @@ use super::{Capture, Format};
 
 /// Writes a header, where the form has one, and a line for each capture.
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct CdxWriter<W> {
     output: W,
     format: Format,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> CdxWriter<W> {
     /// Begins a file: writes its header.
     ///
     /// # Errors
@@ -31,7 +31,7 @@ impl<W: Write> Writer<W> {
     ///
     /// Fails if the output cannot be written.
     pub fn write(&mut self, capture: &Capture) -> io::Result<()> {
-        let mut line = self.format.write(capture);
+        let mut line = self.format.write_line(capture);
         line.push('\n');
         self.output.write_all(line.as_bytes())
     }

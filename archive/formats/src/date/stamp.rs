@@ -53,7 +53,7 @@ impl Stamp {
     }
 
     /// Returns the time of the calendar.
-    pub(super) fn civil(self) -> DateTime {
+    pub(super) fn civil_time(self) -> DateTime {
         self.time
     }
 
@@ -66,7 +66,7 @@ impl Stamp {
     }
 
     /// Returns year, month, day, hour, minute, second and millisecond.
-    pub fn parts(self) -> [u16; 7] {
+    pub fn date_parts(self) -> [u16; 7] {
         let time = self.time;
         // No part of a date is negative: years begin at 0.
         let part = |part: i8| u16::from(part.unsigned_abs());
@@ -81,7 +81,7 @@ impl Stamp {
         ]
     }
 
-    /// Makes a timestamp of the parts that [`Stamp::parts`] returns: with 17 digits if `has_millis`, else to the
+    /// Makes a timestamp of the parts that [`Stamp::date_parts`] returns: with 17 digits if `has_millis`, else to the
     /// second.
     ///
     /// # Errors

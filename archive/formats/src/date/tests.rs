@@ -3,11 +3,12 @@
 use super::*;
 
 fn strict(text: &str) -> Result<String, InvalidDate> {
-    WarcDate::read(text, DateReading::Strict).map(|d| format!("{} {:?}", d.time(), d.precision()))
+    WarcDate::read_date(text, DateReading::Strict)
+        .map(|d| format!("{} {:?}", d.time(), d.precision()))
 }
 
 fn lenient(text: &str) -> Result<String, InvalidDate> {
-    WarcDate::read(text, DateReading::Lenient).map(|d| d.time().to_string())
+    WarcDate::read_date(text, DateReading::Lenient).map(|d| d.time().to_string())
 }
 
 /// Fails if a date of the standard is refused, or its precision is not remembered.
@@ -93,7 +94,7 @@ fn the_lenient_reading_takes_what_files_have() {
 /// Fails if reading a date changes its text, or dates are ordered by their text instead of their time.
 #[test]
 fn the_text_is_kept_and_time_orders() {
-    let read = |text| WarcDate::read(text, DateReading::Lenient).unwrap();
+    let read = |text| WarcDate::read_date(text, DateReading::Lenient).unwrap();
     assert_eq!(
         read("2016-01-11T23:24:25+01:00").as_str(),
         "2016-01-11T23:24:25+01:00"
@@ -127,7 +128,7 @@ fn every_day_around_1900_and_2000_goes_round() {
                     continue;
                 };
                 let stamp = read.unwrap_or_else(|error| panic!("{text}: {error}"));
-                assert_eq!(stamp.civil(), expected.at(23, 59, 59, 0));
+                assert_eq!(stamp.civil_time(), expected.at(23, 59, 59, 0));
                 assert_eq!(stamp.to_string(), text);
                 assert_eq!(Stamp::from_time(stamp.time()), stamp);
                 for precision in [Precision::Day, Precision::Minute, Precision::Second] {
@@ -228,7 +229,7 @@ fn no_prefix_and_no_changed_byte_panics() {
                 bytes[at] = byte;
                 let text = String::from_utf8(bytes).unwrap();
                 for reading in [DateReading::Strict, DateReading::Lenient] {
-                    if let Ok(date) = WarcDate::read(&text, reading) {
+                    if let Ok(date) = WarcDate::read_date(&text, reading) {
                         assert_eq!(date.as_str(), text);
                     }
                 }

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use super::coding::{Coding, Limits};
+use super::coding::{Coding, DecodeLimits};
 use super::notes::{Note, Notes};
 use super::{ChunkedReader, Head, undo};
 
 /// Reads a body: chunks are undone, and content encodings where they are known.
 ///
 /// Ends with an error where the body is cut, damaged or too large: what came before it are good bytes.
-/// [`BodyError::within`](super::BodyError::within) returns it.
+/// [`BodyError::find_within`](super::BodyError::find_within) returns it.
 pub struct Body<'a> {
     layers: Box<dyn Read + 'a>,
     notes: Notes,
@@ -26,10 +26,10 @@ impl fmt::Debug for Body<'_> {
 
 impl<'a> Body<'a> {
     /// Makes a reader of the body behind a head with all encodings undone.
-    pub fn decoded(head: &Head, input: impl BufRead + 'a, limits: Limits) -> Self {
+    pub fn decoded_body(head: &Head, input: impl BufRead + 'a, limits: DecodeLimits) -> Self {
         let (input, notes) = transferred(head, input);
         let mut layers: Box<dyn BufRead + 'a> = Box::new(BufReader::new(input));
-        let mut names: Vec<&[u8]> = head.list("content-encoding").collect();
+        let mut names: Vec<&[u8]> = head.list_values("content-encoding").collect();
         let mut undone = 0;
         while let Some(name) = names.pop() {
             if name.eq_ignore_ascii_case(b"identity") || name.eq_ignore_ascii_case(b"none") {
@@ -37,7 +37,7 @@ impl<'a> Body<'a> {
             }
             match Coding::from_name(name) {
                 Some(coding) if undone < limits.codings => {
-                    layers = Box::new(BufReader::new(undo::undo(
+                    layers = Box::new(BufReader::new(undo::undo_codings(
                         coding,
                         layers,
                         limits,
@@ -47,7 +47,7 @@ impl<'a> Body<'a> {
                 }
                 _ => {
                     names.push(name);
-                    notes.add(Note::LeftCoded(
+                    notes.add_note(Note::LeftCoded(
                         String::from_utf8_lossy(&names.join(&b", "[..])).into_owned(),
                     ));
                     break;
@@ -61,7 +61,7 @@ impl<'a> Body<'a> {
     }
 
     /// Makes a reader of the body behind a head with chunks undone, and content encodings left: the entity body.
-    pub fn entity(head: &Head, input: impl BufRead + 'a) -> Self {
+    pub fn entity_body(head: &Head, input: impl BufRead + 'a) -> Self {
         let (input, notes) = transferred(head, input);
         Self {
             layers: Box::new(input),
@@ -83,7 +83,7 @@ impl Read for Body<'_> {
 
 fn transferred<'a>(head: &Head, input: impl BufRead + 'a) -> (Box<dyn Read + 'a>, Notes) {
     let notes = Notes::default();
-    let input = Cursor::new(head.unread().to_vec()).chain(input);
+    let input = Cursor::new(head.unread_bytes().to_vec()).chain(input);
     let input: Box<dyn Read + 'a> = if head.is_chunked() {
         Box::new(ChunkedReader::with_notes(input, notes.clone()))
     } else {
@@ -113,7 +113,7 @@ impl<R: Read> Read for LengthCheckReader<R> {
             && !out.is_empty()
             && let Some(expected) = self.expected.filter(|n| *n != self.found)
         {
-            self.notes.add(Note::Length {
+            self.notes.add_note(Note::Length {
                 expected,
                 found: self.found,
             });

@@ -53,30 +53,30 @@ impl<R: BufRead> ChunkedReader<R> {
         self.input
     }
 
-    pub(super) fn inner(&mut self) -> &mut R {
+    pub(super) fn inner_mut(&mut self) -> &mut R {
         &mut self.input
     }
 
     /// Makes the line that was taken for the size of a chunk a part of the body.
     fn unchunk(&mut self) {
-        self.notes.add(Note::NotChunked);
+        self.notes.add_note(Note::NotChunked);
         self.pending = io::Cursor::new(self.scanner.line().to_vec());
     }
 
     fn note_trailers(&self) {
         if !self.scanner.trailers().is_empty() {
-            self.notes.add(Note::Trailers);
+            self.notes.add_note(Note::Trailers);
         }
     }
 
     /// Ends the body where the input has no more bytes.
     fn end(&mut self) -> io::Result<()> {
         let unchunked = self.scanner.is_unchunked();
-        match self.scanner.end()? {
+        match self.scanner.check_end()? {
             ChunkEnd::Unchunked if !unchunked => self.unchunk(),
             ChunkEnd::NoEndOfTrailers => {
                 self.note_trailers();
-                self.notes.add(Note::NoEndOfTrailers);
+                self.notes.add_note(Note::NoEndOfTrailers);
             }
             ChunkEnd::Unchunked | ChunkEnd::Complete => {}
         }
@@ -92,7 +92,7 @@ impl<R: BufRead> ChunkedReader<R> {
             return Ok(None);
         }
         let window = buffer.get(..out.len()).unwrap_or(buffer);
-        let (count, part) = self.scanner.scan(window)?;
+        let (count, part) = self.scanner.scan_bytes(window)?;
         if let (ChunkPart::Payload, Some(out), Some(bytes)) =
             (part, out.get_mut(..count), window.get(..count))
         {

@@ -43,7 +43,7 @@ impl Coding {
 
 /// The limits within which a body is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct DecodeLimits {
     /// The most bytes after any of the content encodings.
     pub output: u64,
     /// The most decoded bytes for each encoded one. Not checked for streams of less than a mebibyte.
@@ -52,7 +52,7 @@ pub struct Limits {
     pub codings: usize,
 }
 
-impl Default for Limits {
+impl Default for DecodeLimits {
     /// Returns 1 GiB, 1100 to 1 (no gzip of real bytes comes to more; brotli and zstd of real pages stay far below), 4
     /// encodings.
     fn default() -> Self {

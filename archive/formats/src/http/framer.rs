@@ -6,7 +6,7 @@
 //! reader of the socket limits time and the length of the body. Bytes that follow the end are not taken.
 //!
 //! ```
-//! use archive_formats::http::{Ending, ResponsePart, ResponseFramer};
+//! use archive_formats::http::{ResponseEnding, ResponsePart, ResponseFramer};
 //!
 //! let wire = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nHTTP/1.1";
 //! let mut framer = ResponseFramer::new(false, 1 << 16);
@@ -20,7 +20,7 @@
 //!     at += count;
 //! }
 //! assert_eq!((payload.as_slice(), &wire[at..]), (&b"hello"[..], &b"HTTP/1.1"[..]));
-//! assert_eq!((framer.ending(), framer.is_reusable()), (Ending::Complete, true));
+//! assert_eq!((framer.ending(), framer.is_reusable()), (ResponseEnding::Complete, true));
 //! ```
 
 use super::chunked::{ChunkEnd, ChunkPart, ChunkScanner};
@@ -47,7 +47,7 @@ pub enum ResponsePart {
 
 /// The way in which a response ends if no byte follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum ResponseEnding {
     /// The response ends where its framing says, or with the connection if nothing says where.
     Complete,
     /// The response ends behind the last chunk, but before the empty line after it.
@@ -149,7 +149,7 @@ impl ResponseFramer {
                 (count, ResponsePart::Payload)
             }
             FramerState::UntilClose => (bytes.len(), ResponsePart::Payload),
-            FramerState::Chunks(scanner) => match scanner.scan(bytes) {
+            FramerState::Chunks(scanner) => match scanner.scan_bytes(bytes) {
                 Ok((count, ChunkPart::Framing)) => (count, ResponsePart::Framing),
                 Ok((count, ChunkPart::Payload)) => (count, ResponsePart::Payload),
                 Ok((count, ChunkPart::Unchunked)) => (count, ResponsePart::Unframed),
@@ -212,7 +212,7 @@ impl ResponseFramer {
     fn end_head(&mut self) {
         self.line = 0;
         self.has_status_line = false;
-        let head = match Head::read(&mut self.raw.as_slice(), self.head_limit) {
+        let head = match Head::read_head(&mut self.raw.as_slice(), self.head_limit) {
             Ok(head) => head,
             // Neither error happens: the limit was kept, and memory does not fail.
             Err(HeadError::TooLarge { .. } | HeadError::Io(_)) => {
@@ -271,7 +271,7 @@ impl ResponseFramer {
         &self.interim
     }
 
-    /// Returns all bytes of the body up to the one where [`ResponsePart::Unframed`] or [`Ending::Unframed`] was
+    /// Returns all bytes of the body up to the one where [`ResponsePart::Unframed`] or [`ResponseEnding::Unframed`] was
     /// returned.
     pub fn unframed(&self) -> &[u8] {
         if self.is_headless() {
@@ -284,22 +284,24 @@ impl ResponseFramer {
     }
 
     /// Returns how the response ends if no byte follows.
-    pub fn ending(&self) -> Ending {
+    pub fn ending(&self) -> ResponseEnding {
         match &self.state {
-            FramerState::Head if self.raw.is_empty() && self.interim.is_empty() => Ending::Nothing,
-            FramerState::Head => Ending::CutHead,
-            FramerState::HeadTooLong => Ending::HeadTooLong,
-            FramerState::Length(missing) => Ending::CutBody { missing: *missing },
-            FramerState::UntilClose | FramerState::Done => Ending::Complete,
-            FramerState::Damaged => Ending::BadChunk,
-            FramerState::Chunks(scanner) => match scanner.end() {
-                Ok(ChunkEnd::Unchunked) if scanner.is_unchunked() => Ending::Complete,
-                Ok(ChunkEnd::Unchunked) if scanner.line().is_empty() => Ending::CutChunks,
-                Ok(ChunkEnd::Unchunked) => Ending::Unframed,
-                Ok(ChunkEnd::Complete) => Ending::Complete,
-                Ok(ChunkEnd::NoEndOfTrailers) => Ending::NoEndOfTrailers,
-                Err(BodyError::BadChunk { .. }) => Ending::BadChunk,
-                Err(_) => Ending::CutChunks,
+            FramerState::Head if self.raw.is_empty() && self.interim.is_empty() => {
+                ResponseEnding::Nothing
+            }
+            FramerState::Head => ResponseEnding::CutHead,
+            FramerState::HeadTooLong => ResponseEnding::HeadTooLong,
+            FramerState::Length(missing) => ResponseEnding::CutBody { missing: *missing },
+            FramerState::UntilClose | FramerState::Done => ResponseEnding::Complete,
+            FramerState::Damaged => ResponseEnding::BadChunk,
+            FramerState::Chunks(scanner) => match scanner.check_end() {
+                Ok(ChunkEnd::Unchunked) if scanner.is_unchunked() => ResponseEnding::Complete,
+                Ok(ChunkEnd::Unchunked) if scanner.line().is_empty() => ResponseEnding::CutChunks,
+                Ok(ChunkEnd::Unchunked) => ResponseEnding::Unframed,
+                Ok(ChunkEnd::Complete) => ResponseEnding::Complete,
+                Ok(ChunkEnd::NoEndOfTrailers) => ResponseEnding::NoEndOfTrailers,
+                Err(BodyError::BadChunk { .. }) => ResponseEnding::BadChunk,
+                Err(_) => ResponseEnding::CutChunks,
             },
         }
     }
@@ -314,7 +316,7 @@ impl ResponseFramer {
             return false;
         };
         let says = |option: &[u8]| {
-            head.list("connection")
+            head.list_values("connection")
                 .any(|value| value.eq_ignore_ascii_case(option))
         };
         match version.as_slice() {
@@ -339,7 +341,7 @@ fn begins_with_status_line(raw: &[u8], bytes: &[u8]) -> Option<bool> {
 
 /// Returns whether the body has a transfer coding whose end is not known.
 fn has_unknown_coding(head: &Head) -> bool {
-    head.list("transfer-encoding")
+    head.list_values("transfer-encoding")
         .any(|coding| !coding.eq_ignore_ascii_case(b"identity"))
 }
 
@@ -354,7 +356,9 @@ fn agreed_length(head: &Head) -> Option<u64> {
             .and_then(|text| text.parse().ok());
         digits && number == Some(first)
     };
-    head.list("content-length").all(agrees).then_some(first)
+    head.list_values("content-length")
+        .all(agrees)
+        .then_some(first)
 }
 
 #[cfg(test)]

@@ -89,15 +89,15 @@ pub enum HeadError {
 /// The head of a message.
 ///
 /// ```
-/// use archive_formats::http::{Body, Head, Limits};
+/// use archive_formats::http::{Body, Head, DecodeLimits};
 /// use std::io::Read;
 ///
 /// let mut record = &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"[..];
-/// let head = Head::read(&mut record, 64 * 1024)?;
+/// let head = Head::read_head(&mut record, 64 * 1024)?;
 /// assert_eq!(head.status(), Some(200));
 ///
 /// let mut text = String::new();
-/// Body::decoded(&head, record, Limits::default()).read_to_string(&mut text)?;
+/// Body::decoded_body(&head, record, DecodeLimits::default()).read_to_string(&mut text)?;
 /// assert_eq!(text, "hello");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -114,12 +114,12 @@ pub struct Head {
 impl Head {
     /// Reads the head, and leaves the input at the first byte of the body.
     ///
-    /// If the bytes do not begin with a line of HTTP, some of them were read already: [`Head::unread`] has them.
+    /// If the bytes do not begin with a line of HTTP, some of them were read already: [`Head::unread_bytes`] has them.
     ///
     /// # Errors
     ///
     /// Fails if the input fails, or if the head is longer than `limit` bytes.
-    pub fn read(input: &mut impl BufRead, limit: usize) -> Result<Self, HeadError> {
+    pub fn read_head(input: &mut impl BufRead, limit: usize) -> Result<Self, HeadError> {
         let mut head = Self {
             raw: Vec::new(),
             start: Start::Missing,
@@ -234,19 +234,19 @@ impl Head {
     }
 
     /// Returns the values of all fields of a name, in any case, in their order.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+    pub fn all_values<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
         let named = move |f: &&HeaderField| f.name.eq_ignore_ascii_case(name.as_bytes());
         self.fields.iter().filter(named).map(|f| f.value.as_slice())
     }
 
     /// Returns the value of the first field of a name, in any case.
     pub fn get<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
-        self.all(name).next()
+        self.all_values(name).next()
     }
 
     /// Returns the members of a list field, of all its lines: without blanks around them and without empty ones.
-    pub fn list<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
-        self.all(name)
+    pub fn list_values<'a>(&'a self, name: &'a str) -> impl DoubleEndedIterator<Item = &'a [u8]> {
+        self.all_values(name)
             .flat_map(|v| v.split(|b| *b == b','))
             .map(<[u8]>::trim_ascii)
             .filter(|v| !v.is_empty())
@@ -254,14 +254,14 @@ impl Head {
 
     /// Returns whether the body is chunked: whether `chunked` is the last of the transfer encodings.
     pub fn is_chunked(&self) -> bool {
-        self.list("transfer-encoding")
+        self.list_values("transfer-encoding")
             .next_back()
             .is_some_and(|v| v.eq_ignore_ascii_case(b"chunked"))
     }
 
     /// Returns the length that the body should have, if one is named; the first of several.
     pub fn content_length(&self) -> Option<u64> {
-        let text = str::from_utf8(self.list("content-length").next()?).ok()?;
+        let text = str::from_utf8(self.list_values("content-length").next()?).ok()?;
         text.bytes()
             .all(|b| b.is_ascii_digit())
             .then(|| text.parse().ok())?
@@ -273,7 +273,7 @@ impl Head {
     }
 
     /// Returns the bytes of the body that were read before the head was known to be missing.
-    pub fn unread(&self) -> &[u8] {
+    pub fn unread_bytes(&self) -> &[u8] {
         &self.body
     }
 }

@@ -5,7 +5,7 @@
 /// ```
 /// use archive_formats::http::MediaType;
 ///
-/// let media = MediaType::read(b"Text/HTML; charset=\"utf-8\"").unwrap();
+/// let media = MediaType::read_media(b"Text/HTML; charset=\"utf-8\"").unwrap();
 /// assert_eq!((media.essence.as_str(), media.charset.as_deref()), ("text/html", Some("utf-8")));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ impl MediaType {
     /// Reads the value of a `Content-Type`; `None` if it has no word before the first `;`, `,` or blank.
     ///
     /// A type without a slash is kept: indexes have always named what the server sent.
-    pub fn read(value: &[u8]) -> Option<Self> {
+    pub fn read_media(value: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(value);
         let text = text.trim();
         let end = text
@@ -40,7 +40,7 @@ impl MediaType {
     }
 
     /// Returns the value of a parameter, such as the boundary of multipart.
-    pub fn parameter(value: &[u8], wanted: &str) -> Option<String> {
+    pub fn read_parameter(value: &[u8], wanted: &str) -> Option<String> {
         let text = String::from_utf8_lossy(value);
         let end = text.find(';')?;
         parameters(text.get(end..)?)

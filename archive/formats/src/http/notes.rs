@@ -35,7 +35,7 @@ pub enum Note {
 pub(super) struct Notes(Arc<Mutex<Vec<Note>>>);
 
 impl Notes {
-    pub(super) fn add(&self, note: Note) {
+    pub(super) fn add_note(&self, note: Note) {
         let mut notes = self.0.lock();
         if !notes.contains(&note) {
             notes.push(note);

@@ -6,7 +6,7 @@
 use std::io::{self, BufRead, Read};
 
 use super::{BodyError, ChunkedReader, Head, HeadError};
-use crate::digest::{Algorithm, Digest, Hashers, Value};
+use crate::digest::{Algorithm, Digest, DigestValue, Hashers};
 
 /// The reading in which a digest is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +47,9 @@ pub enum PayloadCheck {
     /// The digest is wrong in every reading.
     Differs {
         /// The digest of the bytes after the head.
-        stored: Value,
+        stored: DigestValue,
         /// The digest of the body without chunks; `None` if it has no chunks, or they are cut or broken.
-        entity: Option<Value>,
+        entity: Option<DigestValue>,
     },
     /// The digest cannot be checked.
     CannotCheck(UncheckedReason),
@@ -68,7 +68,7 @@ pub fn check_payload(
     let Some(expected) = digest.value() else {
         return Ok(PayloadCheck::CannotCheck(UncheckedReason::Algorithm));
     };
-    let head = match Head::read(block, head_limit) {
+    let head = match Head::read_head(block, head_limit) {
         Ok(head) => head,
         Err(HeadError::TooLarge { .. }) => {
             return Ok(PayloadCheck::CannotCheck(UncheckedReason::Head));
@@ -92,9 +92,9 @@ fn payload_digests(
     head: &Head,
     block: &mut impl BufRead,
     algorithm: Algorithm,
-) -> io::Result<(Value, Option<Value>)> {
+) -> io::Result<(DigestValue, Option<DigestValue>)> {
     let mut tee = Tee {
-        input: io::Cursor::new(head.unread().to_vec()).chain(block),
+        input: io::Cursor::new(head.unread_bytes().to_vec()).chain(block),
         hashers: Hashers::new([algorithm]),
     };
     let entity = if head.is_chunked() {
@@ -102,10 +102,10 @@ fn payload_digests(
         let mut hashers = Hashers::new([algorithm]);
         let complete = match io::copy(&mut chunked, &mut hashers) {
             Ok(_) => true,
-            Err(error) if BodyError::within(&error).is_some() => false,
+            Err(error) if BodyError::find_within(&error).is_some() => false,
             Err(error) => return Err(error),
         };
-        io::copy(chunked.inner(), &mut io::sink())?;
+        io::copy(chunked.inner_mut(), &mut io::sink())?;
         hashers.finish().pop().filter(|_| complete)
     } else {
         io::copy(&mut tee, &mut io::sink())?;

@@ -3,13 +3,13 @@
 use std::io::{Cursor, Read};
 
 use super::*;
-use crate::digest::{Algorithm, Digest, digest};
+use crate::digest::{Algorithm, Digest, digest_bytes};
 
 mod body;
 mod bombs;
 
 fn head(bytes: &[u8]) -> Head {
-    Head::read(&mut Cursor::new(bytes), 1 << 16).unwrap()
+    Head::read_head(&mut Cursor::new(bytes), 1 << 16).unwrap()
 }
 
 fn status(bytes: &[u8]) -> (Option<u16>, String) {
@@ -77,11 +77,11 @@ fn request_lines_of_any_shape() {
 fn fields_are_found_and_oddities_are_noted() {
     let bytes = b"HTTP/1.1 200 OK\r\nA: 1\nb : 2\r\nno field\r\n: x\r\nA:3\r\n folded\r\n\tmore\r\nC:\xe9\r\n\r\nbody";
     let mut input = Cursor::new(&bytes[..]);
-    let head = Head::read(&mut input, 1000).unwrap();
+    let head = Head::read_head(&mut input, 1000).unwrap();
     assert_eq!(head.raw(), &bytes[..bytes.len() - 4]);
     assert_eq!(input.position(), bytes.len() as u64 - 4);
     assert_eq!(
-        head.all("a").collect::<Vec<_>>(),
+        head.all_values("a").collect::<Vec<_>>(),
         [&b"1"[..], b"3 folded more"]
     );
     assert_eq!(head.get("B"), Some(&b"2"[..]));
@@ -110,10 +110,10 @@ fn without_a_head_all_is_body() {
         b"Get lost",
     ] {
         let mut input = Cursor::new(bytes);
-        let head = Head::read(&mut input, 10).unwrap();
+        let head = Head::read_head(&mut input, 10).unwrap();
         assert_eq!((head.start(), head.raw()), (&Start::Missing, &b""[..]));
         let mut body = Vec::new();
-        Body::decoded(&head, input, Limits::default())
+        Body::decoded_body(&head, input, DecodeLimits::default())
             .read_to_end(&mut body)
             .unwrap();
         assert_eq!(body, bytes);
@@ -127,14 +127,14 @@ fn head_has_limit_and_may_lack_end() {
     for limit in [10, 100, long.len() - 1] {
         assert!(
             matches!(
-                Head::read(&mut Cursor::new(&long), limit),
+                Head::read_head(&mut Cursor::new(&long), limit),
                 Err(HeadError::TooLarge { .. })
             ),
             "{limit}"
         );
     }
     assert!(
-        Head::read(&mut Cursor::new(&long), long.len())
+        Head::read_head(&mut Cursor::new(&long), long.len())
             .unwrap()
             .notes()
             .is_empty()
@@ -155,7 +155,7 @@ fn head_has_limit_and_may_lack_end() {
 #[test]
 fn media_types_as_servers_write_them() {
     let check = |value: &str, essence: &str, charset: Option<&str>| {
-        let media = MediaType::read(value.as_bytes()).unwrap();
+        let media = MediaType::read_media(value.as_bytes()).unwrap();
         assert_eq!(
             (media.essence.as_str(), media.charset.as_deref()),
             (essence, charset),
@@ -180,10 +180,10 @@ fn media_types_as_servers_write_them() {
     check("html", "html", None);
     check("text/html; charset=\"x\\\"y", "text/html", Some("x\"y"));
     for nothing in ["", " ", ";charset=x", ",", "\"\""] {
-        assert_eq!(MediaType::read(nothing.as_bytes()), None, "{nothing}");
+        assert_eq!(MediaType::read_media(nothing.as_bytes()), None, "{nothing}");
     }
     assert_eq!(
-        MediaType::parameter(b"multipart/mixed; Boundary=\"a b\"", "boundary").as_deref(),
+        MediaType::read_parameter(b"multipart/mixed; Boundary=\"a b\"", "boundary").as_deref(),
         Some("a b")
     );
 }
@@ -204,9 +204,9 @@ fn payload_digests_in_both_readings() {
     let plain = b"HTTP/1.1 200 OK\r\n\r\nabc";
     let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
     for algorithm in Algorithm::ALL {
-        let entity = digest(algorithm, b"abc").to_string();
-        let stored = digest(algorithm, b"3\r\nabc\r\n0\r\n\r\n").to_string();
-        let wrong = digest(algorithm, b"abd").to_string();
+        let entity = digest_bytes(algorithm, b"abc").to_string();
+        let stored = digest_bytes(algorithm, b"3\r\nabc\r\n0\r\n\r\n").to_string();
+        let wrong = digest_bytes(algorithm, b"abd").to_string();
         assert_eq!(
             verdict(plain, &entity),
             PayloadCheck::Matches(PayloadReading::Only)
@@ -232,7 +232,7 @@ fn payload_digests_in_both_readings() {
         ));
         // A body with cut chunks has one reading left.
         let cut = &chunked[..chunked.len() - 6];
-        let stored = digest(algorithm, b"3\r\nabc\r").to_string();
+        let stored = digest_bytes(algorithm, b"3\r\nabc\r").to_string();
         assert_eq!(
             verdict(cut, &stored),
             PayloadCheck::Matches(PayloadReading::Only)
@@ -243,7 +243,7 @@ fn payload_digests_in_both_readings() {
         ));
     }
     let unchunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n<html>";
-    let html = digest(Algorithm::Sha1, b"<html>").to_string();
+    let html = digest_bytes(Algorithm::Sha1, b"<html>").to_string();
     assert_eq!(
         verdict(unchunked, &html),
         PayloadCheck::Matches(PayloadReading::Only)
@@ -252,12 +252,12 @@ fn payload_digests_in_both_readings() {
         verdict(plain, "crc:1"),
         PayloadCheck::CannotCheck(UncheckedReason::Algorithm)
     );
-    let sha1: Digest = digest(Algorithm::Sha1, b"abc").into();
+    let sha1: Digest = digest_bytes(Algorithm::Sha1, b"abc").into();
     assert_eq!(
         check_payload(&mut Cursor::new(plain), &sha1, 5).unwrap(),
         PayloadCheck::CannotCheck(UncheckedReason::Head)
     );
-    let headless = digest(Algorithm::Sha1, b"<html>\n\n").to_string();
+    let headless = digest_bytes(Algorithm::Sha1, b"<html>\n\n").to_string();
     assert_eq!(
         verdict(b"<html>\n\n", &headless),
         PayloadCheck::Matches(PayloadReading::Only)

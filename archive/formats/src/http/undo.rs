@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::BodyError;
-use super::coding::{Coding, Limits};
+use super::coding::{Coding, DecodeLimits};
 use super::notes::{Note, Notes};
 use super::zstd::Frames;
 
@@ -13,10 +13,10 @@ use super::zstd::Frames;
 const RATIO_FROM: u64 = 1 << 20;
 
 /// Returns a reader that undoes one encoding.
-pub(super) fn undo<'a>(
+pub(super) fn undo_codings<'a>(
     coding: Coding,
     input: Box<dyn BufRead + 'a>,
-    limits: Limits,
+    limits: DecodeLimits,
     notes: Notes,
 ) -> impl Read + 'a {
     DecodedReader {
@@ -43,7 +43,7 @@ enum DecoderState<'a> {
 
 struct DecodedReader<'a> {
     coding: Coding,
-    limits: Limits,
+    limits: DecodeLimits,
     notes: Notes,
     source: Arc<SourceState>,
     out: u64,
@@ -121,7 +121,7 @@ impl<'a> DecodedReader<'a> {
             return Ok(DecoderState::Done);
         }
         if !looks_right {
-            self.notes.add(Note::NotCoded(self.coding));
+            self.notes.add_note(Note::NotCoded(self.coding));
             return Ok(DecoderState::Plain(source));
         }
         Ok(match self.coding {
@@ -153,7 +153,7 @@ impl<'a> DecodedReader<'a> {
         if self.coding == Coding::Gzip && next.first() == Some(&0x1f) {
             self.state = DecoderState::Gzip(flate2::bufread::GzDecoder::new(source));
         } else {
-            self.notes.add(Note::Behind(self.coding));
+            self.notes.add_note(Note::Behind(self.coding));
         }
         Ok(())
     }
@@ -224,7 +224,7 @@ impl Read for DecodedReader<'_> {
             Ok(read)
         });
         if let Err(error) = &result
-            && let Some(why) = BodyError::within(error)
+            && let Some(why) = BodyError::find_within(error)
         {
             self.failed = Some(why);
             self.state = DecoderState::Done;

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use crate::json::Json;
 
 /// Returns the form of a JSON document, or of one in each line; `None` if the body is not JSON.
-pub(super) fn query(body: &[u8]) -> Option<String> {
+pub(super) fn flatten_json(body: &[u8]) -> Option<String> {
     let text = str::from_utf8(body).ok()?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let documents = match serde_json::from_str::<Json>(text) {

@@ -4,7 +4,7 @@ use crate::http::MediaType;
 
 /// Returns the named parts; `None` if the body does not follow its boundary to the end. A part without a name has an
 /// empty one.
-pub(super) fn fields(boundary: &str, body: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
+pub(super) fn multipart_fields(boundary: &str, body: &[u8]) -> Option<Vec<(String, Vec<u8>)>> {
     let delimiter = [b"\n--", boundary.as_bytes()].concat();
     let mut fields = Vec::new();
     let mut rest = match body.strip_prefix(delimiter.get(1..)?) {
@@ -52,7 +52,7 @@ fn field(part: &[u8]) -> Option<(String, Vec<u8>)> {
         let colon = memchr::memchr(b':', line)?;
         let (header, value) = line.split_at(colon);
         if header.eq_ignore_ascii_case(b"content-disposition") {
-            name = MediaType::parameter(value, "name");
+            name = MediaType::read_parameter(value, "name");
         }
     }
     Some((name.unwrap_or_default(), rest.to_vec()))

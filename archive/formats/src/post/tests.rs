@@ -5,7 +5,7 @@ use super::*;
 const FORM: &str = "application/x-www-form-urlencoded";
 
 fn post(content_type: &str, body: &[u8]) -> String {
-    append("http://a.b/c", "POST", Some(content_type.as_bytes()), body)
+    append_post_query("http://a.b/c", "POST", Some(content_type.as_bytes()), body)
         .unwrap()
         .body
 }
@@ -29,7 +29,8 @@ fn forms_are_decoded() {
 /// Fails if the text of a posted body goes behind the fragment, where the key loses it, or GET changes its URL.
 #[test]
 fn post_query_is_appended_where_key_reads_it() {
-    let url = |url, method| append(url, method, Some(FORM.as_bytes()), b"a=1").map(|a| a.url);
+    let url =
+        |url, method| append_post_query(url, method, Some(FORM.as_bytes()), b"a=1").map(|a| a.url);
     assert_eq!(
         url("http://a.b/c", "POST").as_deref(),
         Some("http://a.b/c?__wb_method=POST&a=1")
@@ -162,7 +163,7 @@ fn other_bodies_are_written_in_base64() {
     assert_eq!(post("image/png", b"\x89PNG\0"), "__wb_post_data=iVBORwA=");
     assert_eq!(post("", b"foo=bar"), "__wb_post_data=Zm9vPWJhcg==");
     assert_eq!(
-        append("u", "POST", None, b"x").unwrap().body,
+        append_post_query("u", "POST", None, b"x").unwrap().body,
         "__wb_post_data=eA=="
     );
 }

@@ -46,7 +46,7 @@ impl Member {
         }
         loop {
             let rest = bytes.get(used..).unwrap_or_default();
-            let step = self.gunzip.step(rest, &mut self.buffer);
+            let step = self.gunzip.inflate_step(rest, &mut self.buffer);
             used += step.consumed;
             match step.then {
                 Then::End => return Ok(RecordProgress::Ends(used)),
@@ -62,7 +62,7 @@ impl Member {
 /// Returns the reason why these bytes are not the header of a member.
 fn refused(header: &[u8]) -> String {
     let fixed = header.get(..10).unwrap_or(header);
-    if gzip::head(fixed) == Head::No {
+    if gzip::read_gzip_head(fixed) == Head::No {
         return "its header is not valid".to_owned();
     }
     format!(

@@ -15,16 +15,16 @@ const LONGEST: usize = 8 + zst::LARGEST_DICTIONARY;
 impl<R: Read> Stream<R> {
     pub(super) fn begin_zstd(&mut self) -> io::Result<Next> {
         loop {
-            if self.input.bytes().is_empty() && !self.input.more()? {
+            if self.input.bytes().is_empty() && !self.input.read_more()? {
                 return Ok(Next::End);
             }
             self.enter();
-            match zst::head(self.input.bytes()) {
+            match zst::read_zst_head(self.input.bytes()) {
                 zst::Head::Frame { dictionary } => {
                     let Codec::Zstd(unzstd) = &mut self.codec else {
                         return Ok(Next::End);
                     };
-                    if let Err((class, words)) = unzstd.begin(dictionary) {
+                    if let Err((class, words)) = unzstd.begin_frame(dictionary) {
                         self.break_off(class, words);
                         return Ok(Next::Broken);
                     }
@@ -37,7 +37,7 @@ impl<R: Read> Stream<R> {
                     }
                 }
                 zst::Head::Partial => {
-                    if !self.input.more()? {
+                    if !self.input.read_more()? {
                         self.break_off(
                             Class::Cut,
                             "the file ends within the header of a zstd frame".into(),
@@ -71,7 +71,7 @@ impl<R: Read> Stream<R> {
             let words = format!("a {what} of {length} bytes is beyond the limit");
             return Ok(Err((class, words)));
         }
-        if !self.input.want(whole)? {
+        if !self.input.want_bytes(whole)? {
             let words = "the file ends within a skippable frame".into();
             return Ok(Err((Class::Cut, words)));
         }
@@ -82,9 +82,9 @@ impl<R: Read> Stream<R> {
                 Err(words) => return Ok(Err((Class::Dictionary, words))),
             }
         }
-        self.input.peek(whole + zst::MAGIC.len());
+        self.input.peek_bytes(whole + zst::MAGIC.len());
         let behind = self.input.bytes().get(whole..).unwrap_or_default();
-        if zst::head(behind) == zst::Head::No {
+        if zst::read_zst_head(behind) == zst::Head::No {
             let words =
                 format!("a skippable frame says {length} bytes, and no frame begins behind them");
             return Ok(Err((Class::Garbage, words)));

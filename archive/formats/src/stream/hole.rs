@@ -24,7 +24,7 @@ impl<R: Read> Stream<R> {
 
     /// Moves the position: the next byte of the source is at `offset` of the file.
     pub(crate) fn skip_to(&mut self, offset: u64) {
-        self.input.restart(offset);
+        self.input.restart_at(offset);
         (self.start, self.end) = (0, 0);
         if matches!(self.state, StreamState::Unknown) {
             return;

@@ -62,7 +62,12 @@ impl Search {
 
 impl<R: Read> Stream<R> {
     /// Begins in the middle of a file: with the next member in which a record begins, or in a plain file at `offset`.
-    pub(crate) fn resume(&mut self, offset: u64, compression: Compression, unzstd: Option<Unzstd>) {
+    pub(crate) fn resume_at(
+        &mut self,
+        offset: u64,
+        compression: Compression,
+        unzstd: Option<Unzstd>,
+    ) {
         self.member.offset = offset;
         self.codec = match (compression, unzstd) {
             (Compression::Plain, _) | (Compression::Zstd, None) => {
@@ -84,7 +89,7 @@ impl<R: Read> Stream<R> {
         if !self.assumed {
             return false;
         }
-        self.input.peek(SIZE);
+        self.input.peek_bytes(SIZE);
         !starts(self.input.bytes())
     }
 
@@ -100,7 +105,7 @@ impl<R: Read> Stream<R> {
         let end = before + count as u64;
         // The first bytes of a member may be among the last that were passed over.
         self.input
-            .rewind(before.saturating_sub(zst::MAGIC.len() as u64 - 1));
+            .rewind_to(before.saturating_sub(zst::MAGIC.len() as u64 - 1));
         let mut guesses = std::mem::take(&mut self.search.guesses);
         let mut found = None;
         while found.is_none() {
@@ -139,7 +144,7 @@ impl<R: Read> Stream<R> {
 
     /// Searches the next member after damage. Returns the damage, and the offset of the next member that begins a
     /// record, if any.
-    pub(crate) fn resync(
+    pub(crate) fn resync_member(
         &mut self,
         starts: &dyn Fn(&[u8]) -> bool,
     ) -> io::Result<Option<(Break, Option<u64>)>> {
@@ -160,7 +165,7 @@ impl<R: Read> Stream<R> {
             // beginning. Candidates that lie in each other and run into the same damage are limited: each costs as much
             // as the first.
             if !self.search.is_stuck(at) {
-                self.input.rewind(began + 1);
+                self.input.rewind_to(began + 1);
             }
             if self.input.position() == began {
                 self.input.consume(1);
@@ -184,7 +189,7 @@ impl<R: Read> Stream<R> {
             }
             let rest = bytes.len().saturating_sub(magic.len() - 1);
             self.input.consume(rest);
-            if !self.input.more()? {
+            if !self.input.read_more()? {
                 self.state = StreamState::Done;
                 return Ok(Some((found, None)));
             }
@@ -193,19 +198,19 @@ impl<R: Read> Stream<R> {
 
     /// Returns whether another member, or the end of the file, follows at once.
     fn is_member_next(&mut self) -> bool {
-        self.input.peek(16);
+        self.input.peek_bytes(16);
         let bytes = self.input.bytes();
         match self.codec {
             Codec::Plain => false,
-            Codec::Gzip(_) => bytes.is_empty() || gzip::head(bytes) != gzip::Head::No,
-            Codec::Zstd(_) => bytes.is_empty() || zst::head(bytes) != zst::Head::No,
+            Codec::Gzip(_) => bytes.is_empty() || gzip::read_gzip_head(bytes) != gzip::Head::No,
+            Codec::Zstd(_) => bytes.is_empty() || zst::read_zst_head(bytes) != zst::Head::No,
         }
     }
 
     /// Reads ahead until `count` bytes of a plain file are in the buffer, if it has them and they can be read.
     pub(crate) fn peek_plain(&mut self, count: usize) {
         if matches!(self.codec, Codec::Plain) {
-            self.input.peek(count);
+            self.input.peek_bytes(count);
         }
     }
 
@@ -213,7 +218,7 @@ impl<R: Read> Stream<R> {
     pub(crate) fn rewind_plain(&mut self, offset: u64) {
         if matches!(self.codec, Codec::Plain) {
             let before = self.input.position();
-            self.input.rewind(offset);
+            self.input.rewind_to(offset);
             self.consumed -= before - self.input.position();
             self.state = StreamState::Inside;
         }
@@ -238,7 +243,7 @@ fn is_member<R: Read>(
     starts: &dyn Fn(&[u8]) -> bool,
 ) -> bool {
     let mut trial = |length: usize, input: &mut Input<R>| {
-        input.peek(length);
+        input.peek_bytes(length);
         let bytes = input.bytes();
         try_member(codec, bytes.get(..length).unwrap_or(bytes), starts)
     };
@@ -252,16 +257,16 @@ fn is_member<R: Read>(
 fn try_member(codec: &mut Codec, bytes: &[u8], starts: &dyn Fn(&[u8]) -> bool) -> Trial {
     let mut input = match codec {
         Codec::Plain => return Trial::Other,
-        Codec::Gzip(gunzip) => match gzip::head(bytes) {
+        Codec::Gzip(gunzip) => match gzip::read_gzip_head(bytes) {
             gzip::Head::Complete(length) => {
-                gunzip.begin();
+                gunzip.begin_member();
                 bytes.get(length..).unwrap_or_default()
             }
             gzip::Head::Partial => return Trial::Undecided,
             gzip::Head::No => return Trial::Other,
         },
-        Codec::Zstd(unzstd) => match zst::head(bytes) {
-            zst::Head::Frame { dictionary } if unzstd.begin(dictionary).is_ok() => bytes,
+        Codec::Zstd(unzstd) => match zst::read_zst_head(bytes) {
+            zst::Head::Frame { dictionary } if unzstd.begin_frame(dictionary).is_ok() => bytes,
             zst::Head::Partial => return Trial::Undecided,
             zst::Head::Frame { .. } | zst::Head::Skippable { .. } | zst::Head::No => {
                 return Trial::Other;

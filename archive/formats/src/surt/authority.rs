@@ -7,7 +7,7 @@ use idna::uts46::{AsciiDenyList, DnsLength, Hyphens, Uts46};
 use super::escape;
 
 /// Returns `user@www.Example.org:8080` as `org,example:8080`; empty if there is no host.
-pub(super) fn canonical(scheme: &str, authority: &[u8]) -> String {
+pub(super) fn canonical_authority(scheme: &str, authority: &[u8]) -> String {
     let place = match authority.iter().rposition(|b| *b == b'@') {
         Some(at) => authority.get(at + 1..).unwrap_or_default(),
         None => authority,
@@ -50,7 +50,7 @@ fn split_port(place: &[u8]) -> (&[u8], &[u8]) {
 
 /// Returns the port, unless it is missing or the scheme's own. Text that is not a number is kept.
 fn port_key(scheme: &str, port: &[u8]) -> Option<String> {
-    let text = escape::canonical(port);
+    let text = escape::canonical_escapes(port);
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     let number = text.trim_start_matches('0');
     match (scheme, number) {
@@ -62,7 +62,7 @@ fn port_key(scheme: &str, port: &[u8]) -> Option<String> {
 }
 
 fn reversed(raw: &[u8]) -> String {
-    let host = ascii(escape::unescape(raw)).to_ascii_lowercase();
+    let host = ascii(escape::unescape_bytes(raw)).to_ascii_lowercase();
     let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
     if let Some(address) = ipv4(&labels) {
         let mut octets = address.octets();
@@ -93,11 +93,11 @@ pub(super) fn is_www(label: &str) -> bool {
 /// Returns the host in ASCII: in Punycode if possible, else escaped.
 fn ascii(host: Vec<u8>) -> String {
     if host.is_ascii() {
-        return escape::escape(&host);
+        return escape::escape_bytes(&host);
     }
     let text = match String::from_utf8(host) {
         Ok(text) => text,
-        Err(error) => return escape::escape(error.as_bytes()),
+        Err(error) => return escape::escape_bytes(error.as_bytes()),
     };
     // The keys of the field are made with the mappings of IDNA 2003; UTS 46 without its transition lacks them.
     let mut mapped = String::with_capacity(text.len());
@@ -126,7 +126,7 @@ fn ascii(host: Vec<u8>) -> String {
             out.push('.');
         }
         let label = punycode.unwrap_or(label.into());
-        out.push_str(&escape::escape(label.as_bytes()));
+        out.push_str(&escape::escape_bytes(label.as_bytes()));
     }
     out
 }
@@ -173,7 +173,7 @@ fn part(label: &str) -> Option<u32> {
 }
 
 #[cfg(test)]
-pub(super) fn dotted(host: &str) -> Option<String> {
+pub(super) fn dotted_address(host: &str) -> Option<String> {
     let labels: Vec<&str> = host.split('.').filter(|label| !label.is_empty()).collect();
     ipv4(&labels).map(|address| address.to_string())
 }

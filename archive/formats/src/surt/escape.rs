@@ -1,8 +1,8 @@
 //! Percent-encoding: undone until nothing is left to undo, then done once where needed.
 
 /// Undoes all escapes, escapes again, and returns the text in small letters.
-pub(super) fn canonical(text: &[u8]) -> String {
-    let mut text = escape(&unescape(text));
+pub(super) fn canonical_escapes(text: &[u8]) -> String {
+    let mut text = escape_bytes(&unescape_bytes(text));
     text.make_ascii_lowercase();
     text
 }
@@ -11,7 +11,7 @@ pub(super) fn canonical(text: &[u8]) -> String {
 ///
 /// Each round shortens the text, so that there are no more rounds than bytes; a deep nesting of `%25` is undone in the
 /// same round, by looking again at the result of an escape.
-pub(super) fn unescape(text: &[u8]) -> Vec<u8> {
+pub(super) fn unescape_bytes(text: &[u8]) -> Vec<u8> {
     let Some(first) = memchr::memchr(b'%', text) else {
         return text.to_vec();
     };
@@ -46,7 +46,7 @@ fn digit(byte: u8) -> Option<u8> {
 }
 
 /// Escapes blanks, controls, `#`, `%` and all that is not ASCII.
-pub(super) fn escape(text: &[u8]) -> String {
+pub(super) fn escape_bytes(text: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let mut out: Vec<u8> = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -102,7 +102,7 @@ mod tests {
                     .map(|i| letters[n / 4_usize.pow(i) % 4])
                     .collect();
                 assert_eq!(
-                    unescape(&text),
+                    unescape_bytes(&text),
                     rounds(&text),
                     "{}",
                     String::from_utf8_lossy(&text)
@@ -116,7 +116,7 @@ mod tests {
     fn a_long_nesting_is_undone_in_one_round() {
         let text = [&b"%"[..], &b"25".repeat(4_000_000)].concat();
         assert_eq!(
-            tools_testing::in_time_blocking(move || canonical(&text)),
+            tools_testing::in_time_blocking(move || canonical_escapes(&text)),
             "%25"
         );
     }
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn escaped_text_is_ascii_and_reads_back() {
         let all: Vec<u8> = (0..=255).collect();
-        let escaped = escape(&all);
+        let escaped = escape_bytes(&all);
         assert!(escaped.bytes().all(|b| b > 0x20 && b < 0x7f));
-        assert_eq!(unescape(escaped.as_bytes()), all);
-        assert_eq!(escape(b"A b#%\xc3\xa9"), "A%20b%23%25%c3%a9");
+        assert_eq!(unescape_bytes(escaped.as_bytes()), all);
+        assert_eq!(escape_bytes(b"A b#%\xc3\xa9"), "A%20b%23%25%c3%a9");
     }
 }

@@ -3,8 +3,8 @@
 use super::escape;
 
 /// Returns the canonical path; `/` for an empty one.
-pub(super) fn canonical(raw: &[u8]) -> String {
-    let text = escape::unescape(raw);
+pub(super) fn canonical_path(raw: &[u8]) -> String {
+    let text = escape::unescape_bytes(raw);
     let mut kept: Vec<&[u8]> = Vec::new();
     // The text before the first slash is not a segment that `..` could take away.
     for segment in text
@@ -28,7 +28,7 @@ pub(super) fn canonical(raw: &[u8]) -> String {
     if joined.is_empty() {
         return "/".to_owned();
     }
-    let mut path = escape::escape(&joined);
+    let mut path = escape::escape_bytes(&joined);
     path.make_ascii_lowercase();
     without_session(&mut path);
     path

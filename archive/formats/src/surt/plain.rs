@@ -6,7 +6,7 @@
 use super::{authority, query};
 
 /// Returns the key of a URL; `None` if it is not plain.
-pub(super) fn key(url: &[u8]) -> Option<String> {
+pub(super) fn plain_key(url: &[u8]) -> Option<String> {
     let stays = |byte: &u8| (0x21..=0x7e).contains(byte) && !matches!(byte, b'%' | b'#');
     if !url.iter().all(stays) {
         return None;
@@ -86,7 +86,7 @@ mod tests {
     fn plain_keys_are_those_of_the_rules() {
         let mut plain = 0_u32;
         let mut check = |url: &[u8]| {
-            if let Some(key) = super::key(url) {
+            if let Some(key) = super::plain_key(url) {
                 assert_eq!(key, by_rules(url), "{}", url.escape_ascii());
                 plain += 1;
             }

@@ -3,9 +3,9 @@
 use super::escape;
 
 /// Appends `?` and the canonical query, if there is one.
-pub(super) fn append(key: &mut String, raw: Option<&[u8]>) {
+pub(super) fn append_query(key: &mut String, raw: Option<&[u8]>) {
     if let Some(raw) = raw {
-        append_canonical(key, escape::canonical(raw));
+        append_canonical(key, escape::canonical_escapes(raw));
     }
 }
 

@@ -160,6 +160,9 @@ fn keys_have_hosts() {
 /// of one.
 #[test]
 fn old_numbers_are_addresses() {
-    assert_eq!(authority::dotted("127.1").as_deref(), Some("127.0.0.1"));
-    assert_eq!(authority::dotted("1.2.3.256"), None);
+    assert_eq!(
+        authority::dotted_address("127.1").as_deref(),
+        Some("127.0.0.1")
+    );
+    assert_eq!(authority::dotted_address("1.2.3.256"), None);
 }

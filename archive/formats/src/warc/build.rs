@@ -5,7 +5,7 @@
 
 use thiserror::Error;
 
-use crate::warc::record::Kind;
+use crate::warc::record::WarcType;
 
 /// The profile of a revisit whose payload has the digest of an earlier one.
 pub const IDENTICAL_PAYLOAD_DIGEST: &str =
@@ -17,12 +17,12 @@ pub const SERVER_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/s
 /// The reason why a header cannot be written.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum HeaderBuildError {
     /// The record lacks a field that its type must have.
     #[error("a {kind} record needs {field}")]
     Missing {
         /// The type of the record.
-        kind: Kind,
+        kind: WarcType,
         /// The name of the field.
         field: &'static str,
     },
@@ -30,7 +30,7 @@ pub enum BuildError {
     #[error("a {kind} record must not have {field}")]
     Forbidden {
         /// The type of the record.
-        kind: Kind,
+        kind: WarcType,
         /// The name of the field.
         field: String,
     },
@@ -56,26 +56,26 @@ pub enum BuildError {
     },
     /// Records of this type are not written.
     #[error("{0} records are read and not written")]
-    Kind(Kind),
+    WarcType(WarcType),
 }
 
 /// A builder, which collects the fields of a record.
 ///
 /// ```
-/// use archive_formats::warc::{BuildError, Builder, Kind};
+/// use archive_formats::warc::{HeaderBuildError, Builder, WarcType};
 ///
 /// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
-/// let record = Builder::new(Kind::Resource, id, "2026-11-21T19:14:09Z");
-/// let missing = record.head(5);
-/// assert!(matches!(missing, Err(BuildError::Missing { field: "WARC-Target-URI", .. })));
+/// let record = Builder::new(WarcType::Resource, id, "2026-11-21T19:14:09Z");
+/// let missing = record.render_head(5);
+/// assert!(matches!(missing, Err(HeaderBuildError::Missing { field: "WARC-Target-URI", .. })));
 ///
-/// let head = record.target_uri("http://example.org/").head(5)?;
+/// let head = record.target_uri("http://example.org/").render_head(5)?;
 /// assert!(head.starts_with(b"WARC/1.1\r\nWARC-Type: resource\r\n"));
-/// # Ok::<(), BuildError>(())
+/// # Ok::<(), HeaderBuildError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Builder {
-    kind: Kind,
+    kind: WarcType,
     id: String,
     date: String,
     target_uri: Option<String>,
@@ -86,7 +86,7 @@ pub struct Builder {
 impl Builder {
     /// Begins a record of a type, with its identifier (a URI such as `urn:uuid:…`, without brackets) and its date as
     /// WARC writes it.
-    pub fn new(kind: Kind, id: &str, date: &str) -> Self {
+    pub fn new(kind: WarcType, id: &str, date: &str) -> Self {
         Self {
             kind,
             id: bracketed(id),
@@ -99,15 +99,15 @@ impl Builder {
 
     /// Begins a revisit whose payload is that of an earlier capture with this digest.
     pub fn identical_payload(id: &str, date: &str, payload_digest: &str) -> Self {
-        Self::new(Kind::Revisit, id, date)
-            .field("WARC-Profile", IDENTICAL_PAYLOAD_DIGEST)
-            .field("WARC-Payload-Digest", payload_digest)
-            .field("WARC-Truncated", "length")
+        Self::new(WarcType::Revisit, id, date)
+            .with_field("WARC-Profile", IDENTICAL_PAYLOAD_DIGEST)
+            .with_field("WARC-Payload-Digest", payload_digest)
+            .with_field("WARC-Truncated", "length")
     }
 
     /// Begins a revisit for which the server answered that nothing has changed since an earlier capture.
     pub fn not_modified(id: &str, date: &str) -> Self {
-        Self::new(Kind::Revisit, id, date).field("WARC-Profile", SERVER_NOT_MODIFIED)
+        Self::new(WarcType::Revisit, id, date).with_field("WARC-Profile", SERVER_NOT_MODIFIED)
     }
 
     /// Sets the URI that the record is of.
@@ -127,31 +127,31 @@ impl Builder {
     /// Adds the id of a further record of the same event. May be called more than once.
     #[must_use]
     pub fn concurrent_to(self, id: &str) -> Self {
-        self.field("WARC-Concurrent-To", &bracketed(id))
+        self.with_field("WARC-Concurrent-To", &bracketed(id))
     }
 
     /// Sets the id of the record that this one is about.
     #[must_use]
     pub fn refers_to(self, id: &str) -> Self {
-        self.field("WARC-Refers-To", &bracketed(id))
+        self.with_field("WARC-Refers-To", &bracketed(id))
     }
 
     /// Sets the URI and the date of the earlier capture to which a revisit refers.
     #[must_use]
     pub fn refers_to_capture(self, uri: &str, date: &str) -> Self {
-        self.field("WARC-Refers-To-Target-URI", uri)
-            .field("WARC-Refers-To-Date", date)
+        self.with_field("WARC-Refers-To-Target-URI", uri)
+            .with_field("WARC-Refers-To-Date", date)
     }
 
     /// Sets the id of the warcinfo record that this one belongs to.
     #[must_use]
     pub fn warcinfo_id(self, id: &str) -> Self {
-        self.field("WARC-Warcinfo-ID", &bracketed(id))
+        self.with_field("WARC-Warcinfo-ID", &bracketed(id))
     }
 
     /// Adds any other field. These fields keep their order.
     #[must_use]
-    pub fn field(mut self, name: &str, value: &str) -> Self {
+    pub fn with_field(mut self, name: &str, value: &str) -> Self {
         self.fields.push((name.into(), value.into()));
         self
     }
@@ -162,10 +162,10 @@ impl Builder {
     ///
     /// Fails if the record lacks a field, has one that its type must not have or one too often, or has a name or value
     /// that cannot be written.
-    pub fn head(&self, length: u64) -> Result<Vec<u8>, BuildError> {
+    pub fn render_head(&self, length: u64) -> Result<Vec<u8>, HeaderBuildError> {
         self.check()?;
         let mut head = String::from("WARC/1.1\r\n");
-        let mut line = |name: &str, value: &str| -> Result<(), BuildError> {
+        let mut line = |name: &str, value: &str| -> Result<(), HeaderBuildError> {
             check_field(name, value)?;
             head.push_str(name);
             head.push_str(": ");
@@ -190,7 +190,7 @@ impl Builder {
         Ok(head.into_bytes())
     }
 
-    fn check(&self) -> Result<(), BuildError> {
+    fn check(&self) -> Result<(), HeaderBuildError> {
         let kind = self.kind;
         let has = |name: &str| {
             self.fields
@@ -198,28 +198,30 @@ impl Builder {
                 .any(|(field, _)| field.eq_ignore_ascii_case(name))
         };
         match kind {
-            Kind::ArcHeader | Kind::Unknown => return Err(BuildError::Kind(kind)),
-            Kind::Warcinfo => {
+            WarcType::ArcHeader | WarcType::Unknown => {
+                return Err(HeaderBuildError::WarcType(kind));
+            }
+            WarcType::Warcinfo => {
                 if self.target_uri.is_some() {
                     let field = "WARC-Target-URI".into();
-                    return Err(BuildError::Forbidden { kind, field });
+                    return Err(HeaderBuildError::Forbidden { kind, field });
                 }
             }
-            Kind::Metadata => {}
+            WarcType::Metadata => {}
             _ => {
                 if self.target_uri.is_none() {
                     let field = "WARC-Target-URI";
-                    return Err(BuildError::Missing { kind, field });
+                    return Err(HeaderBuildError::Missing { kind, field });
                 }
             }
         }
         let needed: &[&'static str] = match kind {
-            Kind::Revisit => &["WARC-Profile"],
-            Kind::Continuation => &["WARC-Segment-Origin-ID", "WARC-Segment-Number"],
+            WarcType::Revisit => &["WARC-Profile"],
+            WarcType::Continuation => &["WARC-Segment-Origin-ID", "WARC-Segment-Number"],
             _ => &[],
         };
         if let Some(&field) = needed.iter().find(|name| !has(name)) {
-            return Err(BuildError::Missing { kind, field });
+            return Err(HeaderBuildError::Missing { kind, field });
         }
         for (at, (name, _)) in self.fields.iter().enumerate() {
             let is = |other: &str| name.eq_ignore_ascii_case(other);
@@ -228,26 +230,32 @@ impl Builder {
                 || (!is("WARC-Concurrent-To")
                     && self.fields.iter().take(at).any(|(before, _)| is(before)))
             {
-                return Err(BuildError::Repeated { field: field() });
+                return Err(HeaderBuildError::Repeated { field: field() });
             }
             let forbidden = match kind {
-                Kind::Warcinfo => {
+                WarcType::Warcinfo => {
                     ["WARC-IP-Address", "WARC-Concurrent-To", "WARC-Refers-To"].as_slice()
                 }
-                Kind::Response | Kind::Resource | Kind::Request => &["WARC-Refers-To"],
-                Kind::Conversion => &["WARC-IP-Address", "WARC-Concurrent-To"],
-                Kind::Continuation => &["WARC-IP-Address", "WARC-Concurrent-To", "WARC-Refers-To"],
-                Kind::Metadata | Kind::Revisit | Kind::ArcHeader | Kind::Unknown => &[],
+                WarcType::Response | WarcType::Resource | WarcType::Request => &["WARC-Refers-To"],
+                WarcType::Conversion => &["WARC-IP-Address", "WARC-Concurrent-To"],
+                WarcType::Continuation => {
+                    &["WARC-IP-Address", "WARC-Concurrent-To", "WARC-Refers-To"]
+                }
+                WarcType::Metadata
+                | WarcType::Revisit
+                | WarcType::ArcHeader
+                | WarcType::Unknown => &[],
             };
-            let only = |of: Kind, names: &[&str]| kind != of && names.iter().any(|name| is(name));
+            let only =
+                |of: WarcType, names: &[&str]| kind != of && names.iter().any(|name| is(name));
             if forbidden.iter().any(|other| is(other))
-                || only(Kind::Warcinfo, &["WARC-Filename"])
+                || only(WarcType::Warcinfo, &["WARC-Filename"])
                 || only(
-                    Kind::Continuation,
+                    WarcType::Continuation,
                     &["WARC-Segment-Origin-ID", "WARC-Segment-Total-Length"],
                 )
                 || only(
-                    Kind::Revisit,
+                    WarcType::Revisit,
                     &[
                         "WARC-Profile",
                         "WARC-Refers-To-Target-URI",
@@ -255,7 +263,7 @@ impl Builder {
                     ],
                 )
             {
-                return Err(BuildError::Forbidden {
+                return Err(HeaderBuildError::Forbidden {
                     kind,
                     field: field(),
                 });
@@ -275,13 +283,13 @@ const OWN: [&str; 6] = [
     "Content-Length",
 ];
 
-fn check_field(name: &str, value: &str) -> Result<(), BuildError> {
+fn check_field(name: &str, value: &str) -> Result<(), HeaderBuildError> {
     let is_token = |byte: u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?={}".contains(&byte);
     if name.is_empty() || !name.bytes().all(is_token) {
-        return Err(BuildError::Name { name: name.into() });
+        return Err(HeaderBuildError::Name { name: name.into() });
     }
     if value.chars().any(char::is_control) || value.trim() != value {
-        return Err(BuildError::Value {
+        return Err(HeaderBuildError::Value {
             field: name.into(),
             value: value.into(),
         });
@@ -307,13 +315,13 @@ mod tests {
     /// doubled.
     #[test]
     fn fields_stand_in_one_order() {
-        let head = Builder::new(Kind::Response, "urn:uuid:1", DATE)
+        let head = Builder::new(WarcType::Response, "urn:uuid:1", DATE)
             .content_type("application/http; msgtype=response")
-            .field("WARC-IP-Address", "127.0.0.1")
+            .with_field("WARC-IP-Address", "127.0.0.1")
             .concurrent_to("<urn:uuid:2>")
             .concurrent_to("urn:uuid:3")
             .target_uri("http://example.org/\u{e6}")
-            .head(7)
+            .render_head(7)
             .unwrap();
         assert_eq!(
             String::from_utf8(head).unwrap(),
@@ -332,32 +340,34 @@ mod tests {
         let new = |kind| Builder::new(kind, "urn:uuid:1", DATE);
         let with_uri = |kind| new(kind).target_uri("http://example.org/");
         for good in [
-            new(Kind::Warcinfo).field("WARC-Filename", "a.warc"),
-            new(Kind::Metadata).refers_to("urn:uuid:2"),
-            with_uri(Kind::Conversion).refers_to("urn:uuid:2"),
+            new(WarcType::Warcinfo).with_field("WARC-Filename", "a.warc"),
+            new(WarcType::Metadata).refers_to("urn:uuid:2"),
+            with_uri(WarcType::Conversion).refers_to("urn:uuid:2"),
             Builder::identical_payload("urn:uuid:1", DATE, "sha1:A")
                 .target_uri("http://a/")
                 .refers_to_capture("http://b/", DATE),
             Builder::not_modified("urn:uuid:1", DATE).target_uri("http://a/"),
         ] {
-            assert!(good.head(0).is_ok(), "{good:?}");
+            assert!(good.render_head(0).is_ok(), "{good:?}");
         }
         for bad in [
-            new(Kind::Response),
-            new(Kind::Unknown),
-            with_uri(Kind::Warcinfo),
-            with_uri(Kind::Revisit),
-            with_uri(Kind::Continuation),
-            with_uri(Kind::Response).field("WARC-Filename", "a"),
-            with_uri(Kind::Response).refers_to("urn:uuid:2"),
-            with_uri(Kind::Response).field("warc-type", "x"),
-            with_uri(Kind::Response).field("A", "1").field("a", "2"),
-            with_uri(Kind::Response).field("A B", "1"),
-            with_uri(Kind::Response).field("A", "1\r\nB: 2"),
-            with_uri(Kind::Response).field("", "1"),
-            new(Kind::Response).target_uri("http://a/\nb"),
+            new(WarcType::Response),
+            new(WarcType::Unknown),
+            with_uri(WarcType::Warcinfo),
+            with_uri(WarcType::Revisit),
+            with_uri(WarcType::Continuation),
+            with_uri(WarcType::Response).with_field("WARC-Filename", "a"),
+            with_uri(WarcType::Response).refers_to("urn:uuid:2"),
+            with_uri(WarcType::Response).with_field("warc-type", "x"),
+            with_uri(WarcType::Response)
+                .with_field("A", "1")
+                .with_field("a", "2"),
+            with_uri(WarcType::Response).with_field("A B", "1"),
+            with_uri(WarcType::Response).with_field("A", "1\r\nB: 2"),
+            with_uri(WarcType::Response).with_field("", "1"),
+            new(WarcType::Response).target_uri("http://a/\nb"),
         ] {
-            assert!(bad.head(0).is_err(), "{bad:?}");
+            assert!(bad.render_head(0).is_err(), "{bad:?}");
         }
     }
 }

@@ -45,16 +45,16 @@ struct Span {
 
 /// A named field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Field<'a> {
+pub struct NamedField<'a> {
     /// The name as it is spelled.
     pub name: &'a [u8],
     /// The value without the white space around it, with the line ends of folded lines.
     pub raw: &'a [u8],
 }
 
-impl<'a> Field<'a> {
+impl<'a> NamedField<'a> {
     /// Returns whether the field has this name, in any case.
-    pub fn is(&self, name: &str) -> bool {
+    pub fn is_named(&self, name: &str) -> bool {
         self.name.eq_ignore_ascii_case(name.as_bytes())
     }
 
@@ -76,12 +76,12 @@ impl Header {
     /// Reads a header from its bytes, empty line included.
     pub fn parse(raw: &[u8]) -> Self {
         let mut header = Self::default();
-        header.read(raw);
+        header.read_header(raw);
         header
     }
 
     /// Reads the header from these bytes.
-    pub(crate) fn read(&mut self, raw: &[u8]) {
+    pub(crate) fn read_header(&mut self, raw: &[u8]) {
         self.raw.clear();
         self.raw.extend_from_slice(raw);
         self.view = None;
@@ -171,9 +171,9 @@ impl Header {
     }
 
     /// Returns the fields in their order.
-    pub fn fields(&self) -> impl DoubleEndedIterator<Item = Field<'_>> + ExactSizeIterator {
+    pub fn fields(&self) -> impl DoubleEndedIterator<Item = NamedField<'_>> + ExactSizeIterator {
         let text = self.text();
-        self.fields.iter().map(move |span| Field {
+        self.fields.iter().map(move |span| NamedField {
             name: text
                 .get(span.start..span.name_end)
                 .unwrap_or_default()
@@ -183,16 +183,16 @@ impl Header {
     }
 
     /// Returns all values of the fields of this name, in any case.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    pub fn all_values<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Cow<'a, [u8]>> {
         self.fields()
-            .filter(move |field| field.is(name))
+            .filter(move |field| field.is_named(name))
             .map(|field| field.value())
     }
 
     /// Returns the value of the first field of this name, in any case.
     pub fn get(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         self.fields()
-            .find(|field| field.is(name))
+            .find(|field| field.is_named(name))
             .map(|field| field.value())
     }
 
@@ -202,7 +202,7 @@ impl Header {
     }
 
     /// Returns the first value without the angle brackets that WARC 1.0 puts around it.
-    pub fn uri(&self, name: &str) -> Option<Cow<'_, str>> {
+    pub fn read_uri(&self, name: &str) -> Option<Cow<'_, str>> {
         self.text_of(name).map(|text| match text {
             Cow::Borrowed(text) => Cow::Borrowed(bare(text)),
             Cow::Owned(text) => Cow::Owned(bare(&text).to_owned()),
@@ -216,8 +216,11 @@ impl Header {
     /// Fails with the reason if the length is not a number, or if two lengths differ.
     pub fn content_length(&self) -> Result<Option<u64>, String> {
         let mut found: Option<u64> = None;
-        for field in self.fields().filter(|field| field.is("Content-Length")) {
-            let Some(length) = number(field.raw) else {
+        for field in self
+            .fields()
+            .filter(|field| field.is_named("Content-Length"))
+        {
+            let Some(length) = read_number(field.raw) else {
                 return Err(format!(
                     "Content-Length is no number: {:?}",
                     String::from_utf8_lossy(field.raw.get(..80).unwrap_or(field.raw))
@@ -259,7 +262,7 @@ fn bare(text: &str) -> &str {
 }
 
 /// Reads a number of digits and nothing else.
-pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn read_number(bytes: &[u8]) -> Option<u64> {
     if bytes.is_empty() {
         return None;
     }
@@ -292,7 +295,7 @@ pub(crate) fn is_undecided(bytes: &[u8]) -> bool {
 
 /// Returns whether a record begins with these bytes. In capitals `WARC/` is enough; else the whole line has to be a
 /// version, because content such as the URI of a revisit profile has `warc/` in it.
-pub(crate) fn begins(bytes: &[u8]) -> bool {
+pub(crate) fn begins_header(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|&byte| byte == b'\n');
     let first = lines.next().unwrap_or_default();
     bytes.starts_with(NAME) || first.len() <= LONGEST_FIRST_LINE && is_version_line(first)
@@ -323,7 +326,7 @@ pub(crate) enum Extent {
 }
 
 /// Looks for the end of a header, from the line at `from` on.
-pub(crate) fn extent(bytes: &[u8], from: &mut usize) -> Extent {
+pub(crate) fn header_extent(bytes: &[u8], from: &mut usize) -> Extent {
     while let Some(rest) = bytes.get(*from..) {
         let Some(length) = memchr::memchr(b'\n', rest) else {
             return Extent::Partial;
@@ -375,10 +378,10 @@ mod tests {
             header.get("x-folded").as_deref(),
             Some(&b"one two three"[..])
         );
-        let all: Vec<_> = header.all("WARC-Concurrent-To").collect();
+        let all: Vec<_> = header.all_values("WARC-Concurrent-To").collect();
         assert_eq!(all, [&b"<urn:a>"[..], b"<urn:b>"]);
         assert_eq!(
-            header.uri("warc-target-uri").as_deref(),
+            header.read_uri("warc-target-uri").as_deref(),
             Some("http://example.org/\u{e6}")
         );
         assert_eq!(header.content_length(), Ok(Some(12)));
@@ -412,12 +415,15 @@ mod tests {
         for whole in [HEADER, b"WARC/1.0\nA: b\n\n", b"WARC/1.0\r\n\r\n"] {
             let mut from = 0;
             for length in 0..whole.len() {
-                assert_eq!(extent(&whole[..length], &mut from), Extent::Partial);
+                assert_eq!(header_extent(&whole[..length], &mut from), Extent::Partial);
             }
-            assert_eq!(extent(whole, &mut from), Extent::Complete(whole.len()));
+            assert_eq!(
+                header_extent(whole, &mut from),
+                Extent::Complete(whole.len())
+            );
         }
         let cut = b"WARC/1.0\r\nWARC-Ty\r\nWARC/1.1\r\n";
-        assert_eq!(extent(cut, &mut 0), Extent::Cut(19));
+        assert_eq!(header_extent(cut, &mut 0), Extent::Cut(19));
     }
 
     /// Fails if a header that is cut anywhere makes the parser panic, or a line without a name becomes a field.

@@ -8,10 +8,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use thiserror::Error;
 
 use crate::arc;
-use crate::defect::{Action, Class, Defect, Policy};
+use crate::defect::{Action, Class, Defect, DefectPolicy};
 use crate::stream::{Compression, Next, Stream};
 use crate::warc::header::Header;
-use crate::warc::record::{Kind, RecordSummary, Version};
+use crate::warc::record::{RecordSummary, Version, WarcType};
 use crate::warc::resync::{self, Answer, Beginning, Dialect};
 
 mod again;
@@ -30,7 +30,7 @@ const KEPT: usize = 1000;
 /// The reason why a record could not be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ReadError {
+pub enum ReadRecordError {
     /// The file cannot be read. Asking again asks the file again.
     #[error("the file cannot be read: {0}")]
     Io(#[from] io::Error),
@@ -39,30 +39,30 @@ pub enum ReadError {
     Refused(Box<Defect>),
 }
 
-impl From<ReadError> for io::Error {
-    fn from(error: ReadError) -> Self {
+impl From<ReadRecordError> for io::Error {
+    fn from(error: ReadRecordError) -> Self {
         match error {
-            ReadError::Io(error) => error,
-            ReadError::Refused(_) => Self::new(io::ErrorKind::InvalidData, error),
+            ReadRecordError::Io(error) => error,
+            ReadRecordError::Refused(_) => Self::new(io::ErrorKind::InvalidData, error),
         }
     }
 }
 
 /// The options of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct ReaderOptions {
     /// The reaction to defects.
-    pub policy: Policy,
+    pub policy: DefectPolicy,
     /// The longest header that is read. A longer one is a defect, and its record is passed over.
     pub header_limit: usize,
     /// The offset in the file of the first byte of the source.
     pub offset: u64,
 }
 
-impl Default for Options {
+impl Default for ReaderOptions {
     fn default() -> Self {
         Self {
-            policy: Policy::default(),
+            policy: DefectPolicy::default(),
             header_limit: 1024 * 1024,
             offset: 0,
         }
@@ -73,13 +73,13 @@ impl Default for Options {
 ///
 /// ```
 /// use std::io::Read;
-/// use archive_formats::warc::{Builder, Kind, Reader};
+/// use archive_formats::warc::{Builder, WarcType, WarcReader};
 ///
 /// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
-/// let mut file = Builder::new(Kind::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
+/// let mut file = Builder::new(WarcType::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
 /// file.extend(b"hello\r\n\r\n");
 ///
-/// let mut reader = Reader::new(file.as_slice());
+/// let mut reader = WarcReader::new(file.as_slice());
 /// let mut text = String::new();
 /// while let Some(mut record) = reader.next_record()? {
 ///     record.read_to_string(&mut text)?;
@@ -92,9 +92,9 @@ impl Default for Options {
     clippy::struct_excessive_bools,
     reason = "each is a fact of its own about where reading stands"
 )]
-pub struct Reader<R> {
+pub struct WarcReader<R> {
     stream: Stream<R>,
-    options: Options,
+    options: ReaderOptions,
     dialect: Dialect,
     header: Header,
     arc: Option<arc::ArcLine>,
@@ -121,7 +121,7 @@ pub struct Reader<R> {
 /// The record that is being read.
 #[derive(Debug)]
 struct Current {
-    kind: Kind,
+    kind: WarcType,
     version: Version,
     end: RecordSummary,
     /// The rest of the block; `None` if its length is not known.
@@ -138,14 +138,14 @@ struct Current {
     goes_on: Option<u64>,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> WarcReader<R> {
     /// Reads from the beginning of a file.
     pub fn new(source: R) -> Self {
-        Self::with_options(source, Options::default())
+        Self::with_options(source, ReaderOptions::default())
     }
 
     /// Reads from a source with these options.
-    pub fn with_options(source: R, options: Options) -> Self {
+    pub fn with_options(source: R, options: ReaderOptions) -> Self {
         Self {
             stream: Stream::new(source, options.offset),
             options,
@@ -171,9 +171,9 @@ impl<R: Read> Reader<R> {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or if the policy refuses a defect.
-    pub fn next_record(&mut self) -> Result<Option<Record<'_, R>>, ReadError> {
-        self.finish()?;
-        if self.begin()? {
+    pub fn next_record(&mut self) -> Result<Option<Record<'_, R>>, ReadRecordError> {
+        self.finish_record()?;
+        if self.begin_record()? {
             Ok(Some(Record { reader: self }))
         } else {
             Ok(None)
@@ -185,7 +185,7 @@ impl<R: Read> Reader<R> {
         self.stream.compression()
     }
 
-    /// Returns the defects that were not taken yet: [`Record::end`] takes those of its record. After the last record,
+    /// Returns the defects that were not taken yet: [`Record::read_end`] takes those of its record. After the last record,
     /// these are the defects of the bytes behind it.
     pub fn take_defects(&mut self) -> Vec<Defect> {
         std::mem::take(&mut self.defects)
@@ -203,8 +203,8 @@ impl<R: Read> Reader<R> {
         offset: u64,
         uncompressed: u64,
         words: String,
-    ) -> Result<(), ReadError> {
-        let action = self.options.policy.action(class);
+    ) -> Result<(), ReadRecordError> {
+        let action = self.options.policy.action_for(class);
         if action == Action::Ignore || (self.resumed && self.found == 0) {
             return Ok(());
         }
@@ -220,7 +220,7 @@ impl<R: Read> Reader<R> {
             words,
         };
         if action == Action::Refuse {
-            return Err(ReadError::Refused(Box::new(defect)));
+            return Err(ReadRecordError::Refused(Box::new(defect)));
         }
         if self.defects.len() < KEPT {
             self.defects.push(defect);
@@ -231,14 +231,14 @@ impl<R: Read> Reader<R> {
     }
 
     /// Handles a defect at the current position.
-    fn defect_here(&mut self, class: Class, words: String) -> Result<(), ReadError> {
+    fn defect_here(&mut self, class: Class, words: String) -> Result<(), ReadRecordError> {
         let offset = self.stream.offset();
         let position = self.stream.position();
         self.defect(class, offset, position, words)
     }
 
     /// Handles a defect of the record that is being read.
-    fn defect_of_record(&mut self, class: Class, words: String) -> Result<(), ReadError> {
+    fn defect_of_record(&mut self, class: Class, words: String) -> Result<(), ReadRecordError> {
         let place = self
             .current
             .as_ref()
@@ -248,11 +248,11 @@ impl<R: Read> Reader<R> {
     }
 
     /// Finds the place to continue after damage in the compressed data, and reports both.
-    fn recover(&mut self) -> Result<(), ReadError> {
+    fn recover(&mut self) -> Result<(), ReadRecordError> {
         let dialect = self.dialect;
         let position = self.stream.position();
         let starts = move |bytes: &[u8]| resync::is_start(bytes, dialect);
-        let Some((found, next)) = self.stream.resync(&starts)? else {
+        let Some((found, next)) = self.stream.resync_member(&starts)? else {
             return Ok(());
         };
         if let Some(current) = &mut self.current {
@@ -267,7 +267,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Returns the number of bytes of the block that can be read now; zero at its end.
-    fn fill_block(&mut self) -> Result<usize, ReadError> {
+    fn fill_block(&mut self) -> Result<usize, ReadRecordError> {
         loop {
             let Some(current) = &self.current else {
                 return Ok(0);
@@ -281,7 +281,7 @@ impl<R: Read> Reader<R> {
             if remaining == 0 {
                 return Ok(0);
             }
-            if self.stream.fill()? {
+            if self.stream.fill_buffer()? {
                 let there = self.stream.bytes().len();
                 return Ok(usize::try_from(remaining).map_or(there, |left| left.min(there)));
             }
@@ -292,7 +292,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Goes to the next member within a block; returns whether the block continues there.
-    fn cross(&mut self, remaining: u64) -> Result<bool, ReadError> {
+    fn cross(&mut self, remaining: u64) -> Result<bool, ReadRecordError> {
         match self.stream.next_member()? {
             Next::Member => {
                 if self.at_start()? {
@@ -341,7 +341,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Notes that the record continues in another member.
-    fn span(&mut self) -> Result<(), ReadError> {
+    fn span(&mut self) -> Result<(), ReadRecordError> {
         let Some(current) = &mut self.current else {
             return Ok(());
         };
@@ -358,11 +358,11 @@ impl<R: Read> Reader<R> {
     /// Returns whether a record begins at the current position. Reads as many bytes as it takes to know.
     fn at_start(&mut self) -> io::Result<bool> {
         loop {
-            match resync::begins(self.stream.bytes(), self.dialect) {
+            match resync::begins_record(self.stream.bytes(), self.dialect) {
                 Answer::Yes => return Ok(true),
                 Answer::No => return Ok(false),
                 Answer::Undecided => {
-                    if !self.stream.more()? {
+                    if !self.stream.read_more()? {
                         return Ok(false);
                     }
                 }
@@ -372,7 +372,7 @@ impl<R: Read> Reader<R> {
 
     /// Returns the number of bytes that can be read of a block without a length: those up to the next record or the end
     /// of the member.
-    fn fill_unknown(&mut self) -> Result<usize, ReadError> {
+    fn fill_unknown(&mut self) -> Result<usize, ReadRecordError> {
         loop {
             let Some(current) = &mut self.current else {
                 return Ok(0);
@@ -380,7 +380,7 @@ impl<R: Read> Reader<R> {
             if current.safe > 0 {
                 return Ok(current.safe.min(self.stream.bytes().len()));
             }
-            match resync::find(self.stream.bytes(), current.line_start, self.dialect) {
+            match resync::find_beginning(self.stream.bytes(), current.line_start, self.dialect) {
                 Beginning::At(0) => {
                     current.broken = true;
                     return Ok(0);
@@ -394,7 +394,7 @@ impl<R: Read> Reader<R> {
                     current.line_start = line_start;
                 }
                 Beginning::None { .. } => {
-                    if !self.stream.more()? {
+                    if !self.stream.read_more()? {
                         let rest = self.stream.bytes().len();
                         current.safe = rest;
                         current.line_start = false;
@@ -420,16 +420,16 @@ impl<R: Read> Reader<R> {
     }
 }
 
-impl<R: Read + Seek> Reader<R> {
+impl<R: Read + Seek> WarcReader<R> {
     /// Reads the record at an offset, and those behind it. The dictionary of a zstd file is read from its beginning.
     ///
     /// # Errors
     ///
     /// Fails if the source cannot be read or moved.
-    pub fn open_at(source: R, offset: u64) -> Result<Self, ReadError> {
-        let options = Options {
+    pub fn open_at(source: R, offset: u64) -> Result<Self, ReadRecordError> {
+        let options = ReaderOptions {
             offset,
-            ..Options::default()
+            ..ReaderOptions::default()
         };
         Self::open_with(source, options)
     }
@@ -439,9 +439,9 @@ impl<R: Read + Seek> Reader<R> {
     /// # Errors
     ///
     /// Fails if the source cannot be read or moved.
-    pub fn open_with(mut source: R, options: Options) -> Result<Self, ReadError> {
+    pub fn open_with(mut source: R, options: ReaderOptions) -> Result<Self, ReadRecordError> {
         source.seek(SeekFrom::Start(0))?;
-        let dictionary = Dictionary::read(&mut source)?;
+        let dictionary = Dictionary::read_dictionary(&mut source)?;
         source.seek(SeekFrom::Start(options.offset))?;
         let mut reader = Self::with_options(source, options);
         if let Some(Dictionary(unzstd)) = dictionary {

@@ -9,7 +9,7 @@ use crate::defect::Defect;
 /// The type of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum WarcType {
     /// A description of the records that follow.
     Warcinfo,
     /// A complete response.
@@ -32,7 +32,7 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl WarcType {
     /// Reads the value of `WARC-Type`.
     pub fn from_bytes(value: &[u8]) -> Self {
         for kind in [
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for WarcType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -181,7 +181,7 @@ pub struct RecordSummary {
 
 impl RecordSummary {
     /// Returns the length of the decompressed record: header, block and the line ends behind it.
-    pub fn uncompressed(&self) -> u64 {
+    pub fn uncompressed_length(&self) -> u64 {
         self.header_length + self.block_length + self.trailer.length()
     }
 }

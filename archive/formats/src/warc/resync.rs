@@ -37,12 +37,12 @@ pub(crate) enum Answer {
 }
 
 /// Looks for the next line that begins a record.
-pub(crate) fn find(bytes: &[u8], line_start: bool, dialect: Dialect) -> Beginning {
+pub(crate) fn find_beginning(bytes: &[u8], line_start: bool, dialect: Dialect) -> Beginning {
     let mut at = 0;
     let mut is_line = line_start;
     while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
         if is_line {
-            match begins(rest, dialect) {
+            match begins_record(rest, dialect) {
                 Answer::Yes => return Beginning::At(at),
                 Answer::Undecided => {
                     return Beginning::None {
@@ -74,11 +74,11 @@ pub(crate) fn find(bytes: &[u8], line_start: bool, dialect: Dialect) -> Beginnin
 
 /// Returns whether a record is known to begin with these bytes.
 pub(crate) fn is_start(bytes: &[u8], dialect: Dialect) -> bool {
-    begins(bytes, dialect) == Answer::Yes
+    begins_record(bytes, dialect) == Answer::Yes
 }
 
 /// Returns whether a record begins with these bytes, if they are enough to tell.
-pub(crate) fn begins(bytes: &[u8], dialect: Dialect) -> Answer {
+pub(crate) fn begins_record(bytes: &[u8], dialect: Dialect) -> Answer {
     let Some(first) = bytes.first() else {
         return Answer::Undecided;
     };
@@ -121,14 +121,20 @@ mod tests {
     fn record_begins_at_start_of_line() {
         let bytes = b"xWARC/1.0\nWARC/x\nWARC/1.0 y\nWARC/1.1\r\n";
         let at = 28;
-        assert_eq!(find(bytes, false, Dialect::Unknown), Beginning::At(at));
-        assert_eq!(find(&bytes[1..], true, Dialect::Warc), Beginning::At(0));
+        assert_eq!(
+            find_beginning(bytes, false, Dialect::Unknown),
+            Beginning::At(at)
+        );
+        assert_eq!(
+            find_beginning(&bytes[1..], true, Dialect::Warc),
+            Beginning::At(0)
+        );
         // For any piece, the safe bytes never go beyond the beginning, and it is found in the end.
         for end in 0..=bytes.len() {
-            let found = match find(&bytes[..end], false, Dialect::Warc) {
+            let found = match find_beginning(&bytes[..end], false, Dialect::Warc) {
                 Beginning::At(found) => Some(found),
                 Beginning::None { safe, line_start } => {
-                    match find(&bytes[safe..], line_start, Dialect::Warc) {
+                    match find_beginning(&bytes[safe..], line_start, Dialect::Warc) {
                         Beginning::At(found) => Some(safe + found),
                         Beginning::None { .. } => None,
                     }
@@ -142,9 +148,9 @@ mod tests {
     #[test]
     fn arc_lines_are_ignored_in_warc_file() {
         let line = b"\nhttp://a/ 1.2.3.4 20080430204825 text/html 12\n";
-        assert_eq!(find(line, false, Dialect::Arc), Beginning::At(1));
+        assert_eq!(find_beginning(line, false, Dialect::Arc), Beginning::At(1));
         assert!(matches!(
-            find(line, false, Dialect::Warc),
+            find_beginning(line, false, Dialect::Warc),
             Beginning::None { .. }
         ));
     }

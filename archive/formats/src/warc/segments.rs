@@ -7,8 +7,8 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use crate::warc::header::{Header, number};
-use crate::warc::record::Kind;
+use crate::warc::header::{Header, read_number};
+use crate::warc::record::WarcType;
 
 /// The reason why segments cannot be joined.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -84,7 +84,7 @@ struct Series<L> {
 /// A fault of a series, even if further segments of it lie in other files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Fault {
+pub enum SegmentFault {
     /// Segments are missing between those that were added.
     Gap {
         /// The number of the first missing segment.
@@ -111,7 +111,7 @@ pub enum Fault {
 }
 
 impl<L> Series<L> {
-    fn faults(&self) -> Vec<Fault> {
+    fn faults(&self) -> Vec<SegmentFault> {
         let mut gaps = 0;
         let mut first = None;
         let mut found = 0_u64;
@@ -128,17 +128,17 @@ impl<L> Series<L> {
         let mut faults = Vec::new();
         if let Some((from, to)) = first {
             let more = gaps - 1;
-            faults.push(Fault::Gap { from, to, more });
+            faults.push(SegmentFault::Gap { from, to, more });
         }
         if let (Some(number), Some(last)) = (before, self.last.filter(|&last| before > Some(last)))
         {
-            faults.push(Fault::AfterLast { number, last });
+            faults.push(SegmentFault::AfterLast { number, last });
         }
         let is_whole = gaps == 0 && self.parts.contains_key(&1);
         if let Some(announced) = self.total
             && (found > announced || (is_whole && found != announced))
         {
-            faults.push(Fault::Length { announced, found });
+            faults.push(SegmentFault::Length { announced, found });
         }
         faults
     }
@@ -158,22 +158,22 @@ impl<L: Clone> Segments<L> {
     /// # Errors
     ///
     /// Fails if the record does not name the record that it continues, or if its segment was added before.
-    pub fn add(
+    pub fn add_segment(
         &mut self,
-        kind: Kind,
+        kind: WarcType,
         header: &Header,
         block_length: u64,
         place: L,
     ) -> Result<bool, SegmentError> {
-        let of = |name: &str| header.get(name).and_then(|value| number(&value));
+        let of = |name: &str| header.get(name).and_then(|value| read_number(&value));
         let segment = of("WARC-Segment-Number");
-        let (origin, segment) = if kind == Kind::Continuation {
-            match (header.uri("WARC-Segment-Origin-ID"), segment) {
+        let (origin, segment) = if kind == WarcType::Continuation {
+            match (header.read_uri("WARC-Segment-Origin-ID"), segment) {
                 (Some(origin), Some(segment)) if segment > 1 => (origin, segment),
                 (_, _) => return Err(SegmentError::Unnamed),
             }
         } else {
-            match (header.uri("WARC-Record-ID"), segment) {
+            match (header.read_uri("WARC-Record-ID"), segment) {
                 (Some(origin), Some(1)) => (origin, 1),
                 (_, _) => return Ok(false),
             }
@@ -190,7 +190,7 @@ impl<L: Clone> Segments<L> {
             });
         }
         series.parts.insert(segment, (place, block_length));
-        if kind == Kind::Continuation {
+        if kind == WarcType::Continuation {
             let total = of("WARC-Segment-Total-Length");
             if total.is_some() && series.last.is_none_or(|last| segment < last) {
                 (series.total, series.last) = (total, Some(segment));
@@ -205,7 +205,7 @@ impl<L: Clone> Segments<L> {
     }
 
     /// Returns the fault of each series, with its first record and the place of its last known segment.
-    pub fn faults(&self) -> impl Iterator<Item = (&str, &L, Fault)> {
+    pub fn list_faults(&self) -> impl Iterator<Item = (&str, &L, SegmentFault)> {
         self.series.iter().flat_map(|(origin, series)| {
             let place = series.parts.values().next_back().map(|(place, _)| place);
             let faults = series.faults().into_iter();
@@ -220,7 +220,7 @@ impl<L: Clone> Segments<L> {
     ///
     /// Fails if no segment of the record is known, if segments are missing, or if their length together is not that in
     /// the last one.
-    pub fn places(&self, origin: &str) -> Result<Vec<L>, SegmentError> {
+    pub fn segment_places(&self, origin: &str) -> Result<Vec<L>, SegmentError> {
         let Some(series) = self.series.get(origin) else {
             return Err(SegmentError::Unknown(origin.into()));
         };
@@ -318,15 +318,18 @@ mod tests {
             let mut fields = format!("WARC-Segment-Number: {number}\r\n");
             let kind = if number == 1 {
                 fields += "WARC-Record-ID: <urn:a>\r\n";
-                Kind::Response
+                WarcType::Response
             } else {
                 fields += "WARC-Segment-Origin-ID: <urn:a>\r\n";
-                Kind::Continuation
+                WarcType::Continuation
             };
             if let (Some(total), 3) = (total, number) {
                 fields = format!("{fields}WARC-Segment-Total-Length: {total}\r\n");
             }
-            assert_eq!(segments.add(kind, &header(&fields), 2, number), Ok(true));
+            assert_eq!(
+                segments.add_segment(kind, &header(&fields), 2, number),
+                Ok(true)
+            );
         }
         segments
     }
@@ -336,7 +339,7 @@ mod tests {
     fn segments_are_joined_in_their_order() {
         let segments = segments(&[3, 1, 2], Some(6));
         assert_eq!(segments.origins().collect::<Vec<_>>(), ["urn:a"]);
-        let places = segments.places("urn:a").unwrap();
+        let places = segments.segment_places("urn:a").unwrap();
         assert_eq!(places, [1, 2, 3]);
         let mut text = String::new();
         JoinedBlocks::new(places, |place| Ok(io::Cursor::new(format!("<{place}>"))))
@@ -350,7 +353,9 @@ mod tests {
     #[test]
     fn missing_segments_are_named() {
         let words = |numbers: &[u64], total| {
-            let error = segments(numbers, total).places("urn:a").unwrap_err();
+            let error = segments(numbers, total)
+                .segment_places("urn:a")
+                .unwrap_err();
             error.to_string()
         };
         assert_eq!(words(&[1, 3], Some(6)), "urn:a: segment 2 is missing");
@@ -358,7 +363,7 @@ mod tests {
         assert_eq!(words(&[1, 2], None), "urn:a: the last segment is missing");
         assert!(words(&[1, 2, 3], Some(7)).contains('7'));
         assert!(words(&[u64::MAX, 1], None).contains("are missing"));
-        assert!(Segments::<u64>::default().places("urn:b").is_err());
+        assert!(Segments::<u64>::default().segment_places("urn:b").is_err());
     }
 
     /// Fails if segments that may lie in another file are reported as missing, or one that lies between two others is
@@ -368,7 +373,7 @@ mod tests {
         let faults = |numbers: &[u64], total| {
             let segments = segments(numbers, total);
             let found: Vec<_> = segments
-                .faults()
+                .list_faults()
                 .map(|(origin, &place, fault)| (origin.to_owned(), place, fault))
                 .collect();
             found
@@ -383,17 +388,17 @@ mod tests {
             assert_eq!(faults(numbers, total), [], "{numbers:?}");
         }
         let one = |place, fault| vec![("urn:a".to_owned(), place, fault)];
-        let gap = |from, to, more| Fault::Gap { from, to, more };
+        let gap = |from, to, more| SegmentFault::Gap { from, to, more };
         assert_eq!(faults(&[1, 3], Some(6)), one(3, gap(2, 2, 0)));
         assert_eq!(faults(&[2, 5, 9], None), one(9, gap(3, 4, 1)));
-        let length = |announced, found| Fault::Length { announced, found };
+        let length = |announced, found| SegmentFault::Length { announced, found };
         assert_eq!(faults(&[1, 2, 3], Some(7)), one(3, length(7, 6)));
         assert_eq!(faults(&[2, 3], Some(3)), one(3, length(3, 4)));
         let number = 4;
         let last = 3;
         assert_eq!(
             faults(&[3, 4], Some(6)),
-            one(4, Fault::AfterLast { number, last })
+            one(4, SegmentFault::AfterLast { number, last })
         );
     }
 
@@ -403,22 +408,27 @@ mod tests {
     fn whole_unnamed_or_repeated_record_is_no_segment() {
         let mut segments = Segments::default();
         let whole = header("WARC-Record-ID: <urn:a>\r\n");
-        assert_eq!(segments.add(Kind::Response, &whole, 2, 0), Ok(false));
+        assert_eq!(
+            segments.add_segment(WarcType::Response, &whole, 2, 0),
+            Ok(false)
+        );
         for fields in [
             "WARC-Segment-Number: 2\r\n",
             "WARC-Segment-Origin-ID: <urn:a>\r\n",
             "WARC-Segment-Origin-ID: <urn:a>\r\nWARC-Segment-Number: 1\r\n",
         ] {
-            let result = segments.add(Kind::Continuation, &header(fields), 2, 0);
+            let result = segments.add_segment(WarcType::Continuation, &header(fields), 2, 0);
             assert_eq!(result, Err(SegmentError::Unnamed), "{fields}");
         }
         assert_eq!(segments.origins().count(), 0);
         let first = header("WARC-Record-ID: <urn:a>\r\nWARC-Segment-Number: 1\r\n");
         let second = header("WARC-Segment-Origin-ID: <urn:a>\r\nWARC-Segment-Number: 2\r\n");
-        for (kind, header, number) in [(Kind::Response, first, 1), (Kind::Continuation, second, 2)]
-        {
-            assert_eq!(segments.add(kind, &header, 2, number), Ok(true));
-            let twice = segments.add(kind, &header, 2, 7);
+        for (kind, header, number) in [
+            (WarcType::Response, first, 1),
+            (WarcType::Continuation, second, 2),
+        ] {
+            assert_eq!(segments.add_segment(kind, &header, 2, number), Ok(true));
+            let twice = segments.add_segment(kind, &header, 2, 7);
             let origin = "urn:a".to_owned();
             assert_eq!(twice, Err(SegmentError::Twice { origin, number }));
         }

@@ -1,6 +1,6 @@
 //! ISO 28500 to the letter: the fields that a record must have and must not have, and the form of each.
 //!
-//! Owns the rules of the standard, each with its clause. [`validate`] is a pure function over the facts that reading
+//! Owns the rules of the standard, each with its clause. [`validate_record`] is a pure function over the facts that reading
 //! has shown of one record; [`Validator`] reads the records of a file, and compares digests, identifiers and segments.
 //! ARC has no such standard: only wrong lengths are violations there.
 
@@ -13,7 +13,7 @@ pub use file::Validator;
 
 use crate::defect::{Class, Defect};
 use crate::warc::header::Header;
-use crate::warc::record::{Kind, RecordSummary, Version};
+use crate::warc::record::{RecordSummary, Version, WarcType};
 use fields::{Edition, FIELDS, Rules};
 
 /// The kind of rule that is broken.
@@ -59,7 +59,7 @@ impl Rule {
 
 /// The strictness of a rule: whether the standard says *shall* or *should*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
+pub enum RuleSeverity {
     /// A *shall* is broken: the file does not follow the standard.
     Error,
     /// A *should* is broken: the file still follows the standard.
@@ -69,7 +69,7 @@ pub enum Severity {
 /// A broken rule, and the record that breaks it.
 ///
 /// ```
-/// use archive_formats::warc::{Reader, Severity, validate};
+/// use archive_formats::warc::{Reader, RuleSeverity, validate};
 ///
 /// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhello\r\n\r\n";
 /// let mut reader = Reader::new(&file[..]);
@@ -80,7 +80,7 @@ pub enum Severity {
 ///     let end = record.end()?;
 ///     // It has neither an identifier nor a date.
 ///     let violations = validate(kind, version, &header, &end);
-///     assert!(violations.iter().any(|violation| violation.severity == Severity::Error));
+///     assert!(violations.iter().any(|violation| violation.severity == RuleSeverity::Error));
 /// }
 /// # Ok::<(), archive_formats::warc::ReadError>(())
 /// ```
@@ -89,7 +89,7 @@ pub struct Violation {
     /// The kind of rule that is broken.
     pub rule: Rule,
     /// Whether the standard demands or advises.
-    pub severity: Severity,
+    pub severity: RuleSeverity,
     /// The offset of the record in the file.
     pub offset: u64,
     /// The id of the record, as its header names it.
@@ -116,7 +116,13 @@ impl Author {
         }
     }
 
-    fn violation(&self, rule: Rule, severity: Severity, clause: &str, words: String) -> Violation {
+    fn violation(
+        &self,
+        rule: Rule,
+        severity: RuleSeverity,
+        clause: &str,
+        words: String,
+    ) -> Violation {
         Violation {
             rule,
             severity,
@@ -136,15 +142,15 @@ fn excerpt(text: &str) -> String {
 /// A check, which collects the violations of one record.
 struct Check<'a> {
     author: Author,
-    kind: Kind,
+    kind: WarcType,
     header: &'a Header,
     end: &'a RecordSummary,
     found: Vec<Violation>,
 }
 
 /// Returns the violations of a record: of its type, version and header, and those that its end has shown.
-pub fn validate(
-    kind: Kind,
+pub fn validate_record(
+    kind: WarcType,
     version: Version,
     header: &Header,
     end: &RecordSummary,
@@ -178,7 +184,7 @@ fn of_arc(defect: &Defect) -> Option<Violation> {
     );
     is_length.then(|| Violation {
         rule: Rule::Length,
-        severity: Severity::Error,
+        severity: RuleSeverity::Error,
         offset: defect.offset,
         record: defect.record.clone(),
         clause: "ARC, URL record".into(),
@@ -187,19 +193,19 @@ fn of_arc(defect: &Defect) -> Option<Violation> {
 }
 
 /// Returns a defect that reading has met as a violation of the standard; `None` for defects that the standard allows,
-/// and for those that [`validate`] finds itself.
+/// and for those that [`validate_record`] finds itself.
 pub fn of_defect(defect: &Defect) -> Option<Violation> {
     let (rule, severity, clause) = match defect.class {
         // A header beyond the limit is no fault of the file; but its record could not be checked.
         Class::Empty | Class::NoRecord | Class::Garbage | Class::HeaderTooLong => {
-            (Rule::Syntax, Severity::Error, "4")
+            (Rule::Syntax, RuleSeverity::Error, "4")
         }
-        Class::HeaderCut | Class::Cut => (Rule::Damage, Severity::Error, "4"),
+        Class::HeaderCut | Class::Cut => (Rule::Damage, RuleSeverity::Error, "4"),
         Class::Deflate | Class::Crc | Class::Isize | Class::Dictionary => {
-            (Rule::Damage, Severity::Error, "Annex D")
+            (Rule::Damage, RuleSeverity::Error, "Annex D")
         }
         Class::Spans | Class::Shared | Class::Padding => {
-            (Rule::Compression, Severity::Warning, "Annex D")
+            (Rule::Compression, RuleSeverity::Warning, "Annex D")
         }
         Class::WrongLength
         | Class::Version
@@ -224,13 +230,13 @@ pub fn of_defect(defect: &Defect) -> Option<Violation> {
 }
 
 impl Check<'_> {
-    fn add(&mut self, rule: Rule, severity: Severity, clause: &str, words: String) {
+    fn add(&mut self, rule: Rule, severity: RuleSeverity, clause: &str, words: String) {
         let violation = self.author.violation(rule, severity, clause, words);
         self.found.push(violation);
     }
 
     fn error(&mut self, rule: Rule, clause: &str, words: String) {
-        self.add(rule, Severity::Error, clause, words);
+        self.add(rule, RuleSeverity::Error, clause, words);
     }
 
     fn version(&mut self, version: Version) {
@@ -281,7 +287,7 @@ impl Check<'_> {
         let name = rules.name;
         let values: Vec<Vec<u8>> = self
             .header
-            .all(name)
+            .all_values(name)
             .map(std::borrow::Cow::into_owned)
             .collect();
         if values.is_empty() && rules.mandatory.contains(&self.kind) {
@@ -299,7 +305,7 @@ impl Check<'_> {
         let is_second = edition == Edition::Second;
         let mut wrong = values
             .iter()
-            .filter_map(|value| Some((value, rules.form.check(value, is_second).err()?)));
+            .filter_map(|value| Some((value, rules.form.check_value(value, is_second).err()?)));
         if let Some((value, words)) = wrong.next() {
             let value = excerpt(&String::from_utf8_lossy(value));
             let words = format!("{name}: {words}: {value:?}{}", more(wrong.count()));
@@ -315,13 +321,13 @@ impl Check<'_> {
         let number = self
             .header
             .get("WARC-Segment-Number")
-            .and_then(|value| crate::warc::header::number(&value));
+            .and_then(|value| crate::warc::header::read_number(&value));
         match (self.kind, number) {
-            (Kind::Continuation, Some(0 | 1)) => {
+            (WarcType::Continuation, Some(0 | 1)) => {
                 let words = "a continuation is segment 2 or later".into();
                 self.error(Rule::Segmentation, clause, words);
             }
-            (kind, Some(number)) if kind != Kind::Continuation && number != 1 => {
+            (kind, Some(number)) if kind != WarcType::Continuation && number != 1 => {
                 let words = format!("segment {number} of a record shall be a continuation");
                 self.error(Rule::Segmentation, clause, words);
             }
@@ -330,9 +336,9 @@ impl Check<'_> {
     }
 
     fn revisit(&mut self) {
-        let profile = self.header.uri("WARC-Profile");
+        let profile = self.header.read_uri("WARC-Profile");
         let is_identical = profile.is_some_and(|uri| uri.ends_with("/identical-payload-digest"));
-        if self.kind == Kind::Revisit
+        if self.kind == WarcType::Revisit
             && is_identical
             && self.header.get("WARC-Payload-Digest").is_none()
         {
@@ -360,11 +366,11 @@ impl Check<'_> {
             self.error(Rule::Length, "4", words);
         }
         if end.block_length > 0
-            && self.kind != Kind::Continuation
+            && self.kind != WarcType::Continuation
             && self.header.get("Content-Type").is_none()
         {
             let words = "a record with a block should have Content-Type".into();
-            self.add(Rule::Mandatory, Severity::Warning, "5.6", words);
+            self.add(Rule::Mandatory, RuleSeverity::Warning, "5.6", words);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use flate2::{Compress, Compression as Level, Crc, FlushCompress, Status};
 use thiserror::Error;
 
-use crate::warc::reader::{ReadError, Record};
+use crate::warc::reader::{ReadRecordError, Record};
 use crate::warc::record::RecordSummary;
 
 /// The number of bytes that are copied at once.
@@ -23,7 +23,7 @@ pub enum WriteError {
     Io(#[from] io::Error),
     /// The record that is copied cannot be read.
     #[error("the record to be copied: {0}")]
-    Read(#[from] ReadError),
+    Read(#[from] ReadRecordError),
     /// The block does not have the announced length.
     #[error("the block was to be {announced} bytes and {found}: the file is not to be used")]
     WrongLength {
@@ -65,19 +65,19 @@ pub struct RecordPlace {
 /// A writer of records, one after the other.
 ///
 /// ```
-/// use archive_formats::warc::{Builder, Kind, Writer};
+/// use archive_formats::warc::{Builder, WarcType, WarcWriter};
 ///
 /// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
-/// let head = Builder::new(Kind::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
-/// let mut writer = Writer::gzip(Vec::new(), 6);
-/// let first = writer.write(&head, 5, &mut &b"hello"[..])?;
-/// let second = writer.write(&head, 5, &mut &b"world"[..])?;
+/// let head = Builder::new(WarcType::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
+/// let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
+/// let first = writer.write_record(&head, 5, &mut &b"hello"[..])?;
+/// let second = writer.write_record(&head, 5, &mut &b"world"[..])?;
 /// assert_eq!(second.offset, first.offset + first.length);
 /// assert_eq!(writer.into_inner().len() as u64, second.offset + second.length);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
-pub struct Writer<W> {
+pub struct WarcWriter<W> {
     sink: W,
     position: u64,
     deflate: Option<Deflate>,
@@ -93,14 +93,14 @@ struct Deflate {
     out: Vec<u8>,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> WarcWriter<W> {
     /// Writes an uncompressed file.
-    pub fn plain(sink: W) -> Self {
+    pub fn plain_writer(sink: W) -> Self {
         Self::build(sink, None)
     }
 
     /// Writes one gzip member per record; `level` from 0 (stored) to 9 (smallest).
-    pub fn gzip(sink: W, level: u32) -> Self {
+    pub fn gzip_writer(sink: W, level: u32) -> Self {
         let level = level.min(9);
         let deflate = Deflate {
             compress: Compress::new(Level::new(level), false),
@@ -150,7 +150,7 @@ impl<W: Write> Writer<W> {
     ///
     /// Fails if the header has another length, if the block has another length or cannot be read, if the output cannot
     /// be written, or if an earlier record failed.
-    pub fn write(
+    pub fn write_record(
         &mut self,
         head: &[u8],
         length: u64,
@@ -197,7 +197,7 @@ impl<W: Write> Writer<W> {
     ///
     /// Fails if the record is damaged or cannot be read, if the output cannot be written, or if an earlier record
     /// failed.
-    pub fn copy<R: Read>(
+    pub fn copy_record<R: Read>(
         &mut self,
         mut record: Record<'_, R>,
     ) -> Result<(RecordPlace, RecordSummary), WriteError> {
@@ -205,7 +205,7 @@ impl<W: Write> Writer<W> {
         let written = self.whole(|writer| {
             writer.put(record.header().raw())?;
             while writer.pass(&mut record, u64::MAX)? > 0 {}
-            end = record.end()?;
+            end = record.read_end()?;
             match end.trailer.bytes() {
                 Some(trailer) if end.complete => writer.put(trailer),
                 _ => Err(WriteError::Damaged {

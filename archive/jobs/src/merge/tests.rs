@@ -19,16 +19,16 @@ fn all_files() -> FileSelection {
 }
 
 fn silent() -> JobGap {
-    JobGap::node(&node(9), "silent".to_owned())
+    JobGap::node_gap(&node(9), "silent".to_owned())
 }
 
-fn done(index: usize, file: &str, output: u64, failures: usize) -> Box<FileOutcome> {
+fn done(index: usize, file: &str, output: u64, failures: usize) -> Box<BatchFileOutcome> {
     let failure = FileFailure {
         kind: FailureKind::Unread,
         offset: None,
         reason: "x".to_owned(),
     };
-    Box::new(FileOutcome {
+    Box::new(BatchFileOutcome {
         name: name(file),
         node: node(index),
         volume: VolumeId::new("v1").unwrap(),
@@ -53,13 +53,13 @@ enum NodeMessage {
 
 fn feed(merge: &mut Merge<&'static str>, index: usize, say: NodeMessage) {
     match say {
-        NodeMessage::Begin(file) => merge.begin(index, name(file)),
-        NodeMessage::Output(bytes) => merge.output(index, bytes.into()),
+        NodeMessage::Begin(file) => merge.begin_file(index, name(file)),
+        NodeMessage::Output(bytes) => merge.push_output(index, bytes.into()),
         NodeMessage::Done(file, output, failures) => {
-            merge.done(index, done(index, file, output, failures));
+            merge.end_file(index, done(index, file, output, failures));
         }
-        NodeMessage::End(files) => merge.end(index, files, Vec::new()),
-        NodeMessage::Fail => merge.fail(index, "cut"),
+        NodeMessage::End(files) => merge.end_replica(index, files, Vec::new()),
+        NodeMessage::Fail => merge.fail_replica(index, "cut"),
     }
 }
 
@@ -153,7 +153,7 @@ struct MergeOutput {
 impl MergeOutput {
     fn take(&mut self, merge: &mut Merge<&'static str>) {
         while self.broken.is_none()
-            && let Some(out) = merge.pull()
+            && let Some(out) = merge.pull_item()
         {
             match out {
                 MergeItem::Output(bytes) => self.half.extend_from_slice(&bytes),
@@ -183,14 +183,14 @@ fn run(
     let mut taken = MergeOutput::default();
     loop {
         taken.take(merge);
-        let hungry: Vec<usize> = merge.hungry().collect();
+        let hungry: Vec<usize> = merge.hungry_replicas().collect();
         if taken.broken.is_some() || hungry.is_empty() {
             return taken;
         }
         let index = hungry[dice.index(hungry.len())];
         match scripts[index].pop_front() {
             Some(say) => feed(merge, index, say),
-            None => merge.fail(index, "cut"),
+            None => merge.fail_replica(index, "cut"),
         }
     }
 }
@@ -370,13 +370,13 @@ fn protocol_violation_within_file_ends_merge() {
 #[test]
 fn foreign_outcome_or_endless_gaps_are_violations() {
     let mut merge: Merge<&str> = Merge::new([node(0)], None, all_files(), Vec::new());
-    merge.begin(0, name("a"));
-    merge.done(0, done(1, "a", 0, 0));
-    assert!(merge.pull().is_none() && merge.is_finished());
+    merge.begin_file(0, name("a"));
+    merge.end_file(0, done(1, "a", 0, 0));
+    assert!(merge.pull_item().is_none() && merge.is_finished());
     assert!(merge.gaps()[0].reason.contains("reports for node n1"));
 
     let mut merge: Merge<&str> = Merge::new([node(0)], None, all_files(), vec![silent()]);
-    merge.end(0, 0, vec![JobGap::node(&node(0), "x".to_owned()); 257]);
+    merge.end_replica(0, 0, vec![JobGap::node_gap(&node(0), "x".to_owned()); 257]);
     assert_eq!(merge.gaps().len(), 2);
     assert!(merge.gaps()[1].reason.contains("257 gaps"));
 }
@@ -385,21 +385,21 @@ fn foreign_outcome_or_endless_gaps_are_violations() {
 #[test]
 fn waiting_node_has_one_message_held() {
     let mut merge: Merge<&str> = Merge::new([node(0), node(1)], None, all_files(), Vec::new());
-    merge.begin(0, name("a"));
-    merge.begin(1, name("b"));
-    merge.output(1, Bytes::from_static(b"x"));
-    assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
-    assert!(merge.pull().is_none());
-    merge.done(0, done(0, "a", 0, 0));
-    assert!(matches!(merge.pull(), Some(MergeItem::Done(_))));
-    assert!(merge.pull().is_none(), "its next may come before b");
-    assert_eq!(merge.hungry().collect::<Vec<_>>(), [0]);
-    merge.begin(0, name("c"));
+    merge.begin_file(0, name("a"));
+    merge.begin_file(1, name("b"));
+    merge.push_output(1, Bytes::from_static(b"x"));
+    assert_eq!(merge.hungry_replicas().collect::<Vec<_>>(), [0]);
+    assert!(merge.pull_item().is_none());
+    merge.end_file(0, done(0, "a", 0, 0));
+    assert!(matches!(merge.pull_item(), Some(MergeItem::Done(_))));
+    assert!(merge.pull_item().is_none(), "its next may come before b");
+    assert_eq!(merge.hungry_replicas().collect::<Vec<_>>(), [0]);
+    merge.begin_file(0, name("c"));
     assert_eq!(
-        merge.pull(),
+        merge.pull_item(),
         Some(MergeItem::Output(Bytes::from_static(b"x")))
     );
-    assert_eq!(merge.hungry().collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(merge.hungry_replicas().collect::<Vec<_>>(), [0, 1]);
 }
 
 /// Fails if a job over a replica without nodes hangs, or forgets its gaps.

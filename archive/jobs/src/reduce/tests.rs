@@ -14,8 +14,8 @@ const LINE: usize = 1 << 20;
 fn sorting_on_disk_takes_room_too() {
     let directory = tempfile::tempdir().unwrap();
     let folder = JobFolder::new(directory.path(), &JobId::new("j").unwrap());
-    folder.make().unwrap();
-    let mut output = folder.append(JobFile::Output, 0).unwrap();
+    folder.make_folder().unwrap();
+    let mut output = folder.append_file(JobFile::Output, 0).unwrap();
     let mut row = row("j", "researcher/anna");
     for at in 0..LINES {
         let mut line = format!("{:03}", LINES - at).into_bytes();
@@ -27,10 +27,10 @@ fn sorting_on_disk_takes_room_too() {
     let bytes = row.checkpoint.output;
     let made = |times: u64| {
         let space = Space::new(directory.path(), Some(times * bytes)).unwrap();
-        let made = reduce(Reduce::Sort, &row, &folder, &space, &Control::default());
+        let made = reduce_result(Reduce::Sort, &row, &folder, &space, &StopControl::default());
         folder.drop_file(JobFile::Result).unwrap();
-        space.measure().unwrap();
-        space.take((times - 1) * bytes).unwrap();
+        space.measure_space().unwrap();
+        space.take_bytes((times - 1) * bytes).unwrap();
         made
     };
     // The output and the result have room in this; what lies between them has not.

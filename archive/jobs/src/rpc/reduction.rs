@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_decisions::batch::life::Event;
+use archive_decisions::batch::life::JobEvent;
 use archive_model::{NodeId, NodeState};
 use archive_replicas::Replicas;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::future::ready;
@@ -25,7 +25,7 @@ use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 
 use super::requests::Requests;
-use super::run::{NodeFailure, event};
+use super::run::{NodeFailure, broken_event};
 use crate::chunks::JobBytes;
 use crate::merge::{LARGEST_OUTPUT, SourceError};
 
@@ -75,26 +75,26 @@ pub(crate) enum ReductionMessage {
 ///
 /// # Errors
 /// The event for the job: a node refuses it, no node has a place for it, or the last node that was asked failed.
-pub(crate) async fn begin(
+pub(crate) async fn begin_reduction(
     replicas: &Replicas,
     order: &ReductionOrder,
     nodes: &[NodeState],
     first: u64,
     clock: &Clock,
-) -> Result<Option<Reduction>, Event> {
+) -> Result<Option<Reduction>, JobEvent> {
     let alive: Vec<&NodeState> = nodes.iter().filter(|state| state.alive).collect();
     let count = (alive.len() as u64).max(1);
     let skipped = usize::try_from(first % count).expect("a place in a list fits in memory");
     let in_turn = alive.iter().cycle().skip(skipped).take(alive.len());
-    let mut last = Event::Silent(format!(
+    let mut last = JobEvent::Silent(format!(
         "cannot make the result: no node of replica {} is alive",
         order.run.spec.replica
     ));
     for state in in_turn {
         match begin_on(replicas, order, state, clock).await {
-            Err(next @ (Event::Busy(_) | Event::NodeBroke(..))) => {
+            Err(next @ (JobEvent::Busy(_) | JobEvent::NodeBroke(..))) => {
                 // A busy node will have a place again: that counts more than a failure.
-                if !matches!(last, Event::Busy(_)) {
+                if !matches!(last, JobEvent::Busy(_)) {
                     last = next;
                 }
             }
@@ -109,12 +109,12 @@ async fn begin_on(
     order: &ReductionOrder,
     state: &NodeState,
     clock: &Clock,
-) -> Result<Option<Reduction>, Event> {
-    let broke = |broken| event(&state.node, &SourceError::Failed(broken));
+) -> Result<Option<Reduction>, JobEvent> {
+    let broke = |broken| broken_event(&state.node, &SourceError::Failed(broken));
     let channel = replicas
         .batch_channel(state)
         .map_err(|error| broke(NodeFailure::Said(error.into())))?;
-    let begun = clock.timeout(BEGIN, Reduction::open(state.node.clone(), channel, order));
+    let begun = clock.run_with_timeout(BEGIN, Reduction::open(state.node.clone(), channel, order));
     let begun = begun
         .await
         .map_err(|_late| broke(NodeFailure::Silent(BEGIN)))?;
@@ -125,7 +125,7 @@ async fn begin_on(
             // While it compiles, it sends nothing.
             reduction.answer().await
         } else {
-            let answer = clock.timeout(BEGIN, reduction.answer()).await;
+            let answer = clock.run_with_timeout(BEGIN, reduction.answer()).await;
             answer.unwrap_or(Err(NodeFailure::Silent(BEGIN)))
         };
         match answer {
@@ -140,7 +140,9 @@ async fn begin_on(
             Ok(Answer::Want(_) | Answer::Data(_) | Answer::End(_)) => {
                 return Err(reduction.lied("it did not say that it is ready"));
             }
-            Err(NodeFailure::Said(status)) if Kind::from_status(&status) == Kind::NotFound => {
+            Err(NodeFailure::Said(status))
+                if CallErrorKind::from_status(&status) == CallErrorKind::NotFound =>
+            {
                 return Ok(None);
             }
             Err(broken) => return Err(broke(broken)),
@@ -167,7 +169,7 @@ impl Reduction {
     ///
     /// # Errors
     /// The event for the job if the node failed.
-    pub(crate) async fn next(&mut self) -> Result<ReductionMessage, Event> {
+    pub(crate) async fn next(&mut self) -> Result<ReductionMessage, JobEvent> {
         match self.answer().await {
             Ok(Answer::Data(bytes)) if bytes.len() <= LARGEST_OUTPUT => {
                 Ok(ReductionMessage::Data(bytes))
@@ -180,7 +182,7 @@ impl Reduction {
             Ok(Answer::Want(_) | Answer::Ready(_)) => {
                 Err(self.lied("it began again in the middle of the result"))
             }
-            Err(broken) => Err(event(&self.node, &SourceError::Failed(broken))),
+            Err(broken) => Err(broken_event(&self.node, &SourceError::Failed(broken))),
         }
     }
 
@@ -193,11 +195,13 @@ impl Reduction {
     async fn answer(&mut self) -> Result<Answer, NodeFailure> {
         let answer = self.answers.message().await.map_err(NodeFailure::Said)?;
         let step = answer.ok_or(NodeFailure::Cut)?.step;
-        step.ok_or_else(|| NodeFailure::Said(Kind::Internal.status("it sent an empty message")))
+        step.ok_or_else(|| {
+            NodeFailure::Said(CallErrorKind::Internal.to_status("it sent an empty message"))
+        })
     }
 
-    fn lied(&self, what: &str) -> Event {
-        event(&self.node, &SourceError::Lied(what.to_owned()))
+    fn lied(&self, what: &str) -> JobEvent {
+        broken_event(&self.node, &SourceError::Lied(what.to_owned()))
     }
 }
 
@@ -213,11 +217,11 @@ fn requests(
     let asked = stream::unfold(asked, async |mut asked| Some((asked.recv().await?, asked)));
     let bytes = asked.flat_map(move |asked| match asked {
         NodeRequest::Component => {
-            let pieces = component.clone().chunks();
+            let pieces = component.clone().into_chunks();
             pieces.map(|bytes| bytes.map(Request::Component)).boxed()
         }
         NodeRequest::Input => {
-            let pieces = input.clone().chunks();
+            let pieces = input.clone().into_chunks();
             let pieces = pieces.map(|bytes| bytes.map(Request::Data));
             let end = stream::once(ready(Some(Request::End(End {}))));
             pieces.chain(end).boxed()

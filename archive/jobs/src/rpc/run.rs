@@ -15,9 +15,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use archive_daemon::Clock;
-use archive_decisions::batch::life::{Event, JobGap, shortened};
+use archive_decisions::batch::life::{JobEvent, JobGap, shorten_words};
 use archive_ledger::standing::StandingSnapshot;
-use archive_model::{FileOutcome, FileSelection, JobNode, NodeId, NodeState, ReplicaId, VolumeId};
+use archive_model::{
+    BatchFileOutcome, FileSelection, JobNode, NodeId, NodeState, ReplicaId, VolumeId,
+};
 use archive_replicas::{Replicas, is_given_up};
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
@@ -33,7 +35,7 @@ use tokio_util::sync::DropGuard;
 use tonic::Response;
 use tonic::transport::Channel;
 
-pub(crate) use broken::{NodeFailure, event};
+pub(crate) use broken::{NodeFailure, broken_event};
 
 use super::requests::Requests;
 use crate::chunks::JobBytes;
@@ -63,7 +65,7 @@ pub(crate) enum RunMessage {
     /// The next bytes about the next file.
     Output(Bytes),
     /// The end of a file.
-    Done(Box<FileOutcome>),
+    Done(Box<BatchFileOutcome>),
     /// The progress of a node.
     Progress(JobNode),
     /// The end of the run; the files of these nodes and volumes are missing.
@@ -103,12 +105,12 @@ impl ReplicaRun {
     ///
     /// # Errors
     /// The event for the job if a node without which no run begins is not alive any more.
-    pub(crate) fn begin(
+    pub(crate) fn begin_run(
         replicas: &Replicas,
         order: &RunOrder,
         nodes: &[NodeState],
         clock: &Clock,
-    ) -> Result<Self, Event> {
+    ) -> Result<Self, JobEvent> {
         let replica = order.run.spec.replica.clone();
         let (asked, gaps) = asked(order, nodes)?;
         let ids = asked.iter().map(|state| state.node.clone());
@@ -120,7 +122,7 @@ impl ReplicaRun {
             let messages = match replicas.batch_channel(state) {
                 Ok(channel) => Some(NodeMessages::open(channel, order, &wanted, clock.clone())),
                 Err(error) => {
-                    merge.fail(index, NodeFailure::Said(error.into()));
+                    merge.fail_replica(index, NodeFailure::Said(error.into()));
                     None
                 }
             };
@@ -135,7 +137,7 @@ impl ReplicaRun {
             nodes: runs,
             last: 0,
             replica,
-            standing: replicas.now(),
+            standing: replicas.standing_now(),
         })
     }
 
@@ -143,12 +145,12 @@ impl ReplicaRun {
     ///
     /// # Errors
     /// The event for the job if a node failed, after all that lies before.
-    pub(crate) async fn next(&mut self) -> Result<RunMessage, Event> {
+    pub(crate) async fn next(&mut self) -> Result<RunMessage, JobEvent> {
         loop {
-            match self.merge.pull() {
+            match self.merge.pull_item() {
                 Some(MergeItem::Output(bytes)) => return Ok(RunMessage::Output(bytes)),
                 Some(MergeItem::Done(done)) => return Ok(RunMessage::Done(done)),
-                Some(MergeItem::Broken(node, why)) => return Err(event(&node, &why)),
+                Some(MergeItem::Broken(node, why)) => return Err(broken_event(&node, &why)),
                 None if self.merge.is_finished() => return Ok(RunMessage::End(self.gaps())),
                 None => {}
             }
@@ -167,8 +169,8 @@ impl ReplicaRun {
         let last = &mut self.last;
         poll_fn(|cx| {
             // The nodes take turns: a node that always has a message hides no other.
-            let later = merge.hungry().filter(|index| *index > *last);
-            for index in later.chain(merge.hungry().filter(|index| *index <= *last)) {
+            let later = merge.hungry_replicas().filter(|index| *index > *last);
+            for index in later.chain(merge.hungry_replicas().filter(|index| *index <= *last)) {
                 let messages = nodes.get_mut(index).and_then(|run| run.messages.as_mut());
                 let Some(messages) = messages else {
                     return Poll::Ready((index, None));
@@ -194,12 +196,12 @@ impl ReplicaRun {
             Some(Ok(message)) => message.step,
             Some(Err(broken)) => {
                 run.messages = None;
-                self.merge.fail(index, broken);
+                self.merge.fail_replica(index, broken);
                 return None;
             }
             None => {
                 run.messages = None;
-                self.merge.fail(index, NodeFailure::Cut);
+                self.merge.fail_replica(index, NodeFailure::Cut);
                 return None;
             }
         };
@@ -207,18 +209,18 @@ impl ReplicaRun {
             None => "it sent an empty message".to_owned(),
             Some(Answer::Begin(begin)) => match fields::file_name("name", &begin.name) {
                 Ok(name) => {
-                    self.merge.begin(index, name);
+                    self.merge.begin_file(index, name);
                     return None;
                 }
                 Err(error) => error.to_string(),
             },
             Some(Answer::Output(bytes)) => {
-                self.merge.output(index, bytes);
+                self.merge.push_output(index, bytes);
                 return None;
             }
             Some(Answer::Done(done)) => match read_done(done) {
                 Ok(done) => {
-                    self.merge.done(index, Box::new(done));
+                    self.merge.end_file(index, Box::new(done));
                     return None;
                 }
                 Err(error) => error.to_string(),
@@ -226,7 +228,7 @@ impl ReplicaRun {
             Some(Answer::End(end)) => {
                 run.messages = None;
                 let gaps = end.gaps.iter().map(|gap| read_gap(&run.node, gap));
-                self.merge.end(index, end.files, gaps.collect());
+                self.merge.end_replica(index, end.files, gaps.collect());
                 return None;
             }
             Some(Answer::Progress(progress)) => match fields::job_progress(&progress) {
@@ -242,7 +244,7 @@ impl ReplicaRun {
                 None => "it requests a component that the job does not have, or twice".to_owned(),
             },
         };
-        self.merge.lied(index, lie);
+        self.merge.accuse_replica(index, lie);
         None
     }
 
@@ -276,7 +278,7 @@ impl NodeMessages {
         };
         let answers = stream::once(answers).try_flatten().boxed();
         let stream = stream::unfold((answers, clock), async |(mut answers, clock)| {
-            let answer = match clock.timeout(SILENCE, answers.next()).await {
+            let answer = match clock.run_with_timeout(SILENCE, answers.next()).await {
                 Ok(answer) => answer?.map_err(NodeFailure::Said),
                 Err(_late) => Err(NodeFailure::Silent(SILENCE)),
             };
@@ -292,13 +294,13 @@ impl NodeMessages {
 /// Returns the requests to a node: the order, and the component if requested. The requests stay open as long as the run
 /// shall go on.
 fn requests(order: &RunOrder, wanted: &Arc<Notify>) -> BoxStream<'static, BatchRunRequest> {
-    let open = Some(Request::Open(order.run.write()));
+    let open = Some(Request::Open(order.run.write_open()));
     let component = stream::iter(order.component.clone());
     let wanted = Arc::clone(wanted);
     let component = component.flat_map(move |component| {
         let wanted = Arc::clone(&wanted);
         let asked = stream::once(async move { wanted.notified().await });
-        asked.flat_map(move |()| component.clone().chunks())
+        asked.flat_map(move |()| component.clone().into_chunks())
     });
     stream::once(std::future::ready(open))
         .chain(component.map(|bytes| bytes.map(Request::Component)))
@@ -313,14 +315,14 @@ fn requests(order: &RunOrder, wanted: &Arc<Notify>) -> BoxStream<'static, BatchR
 fn asked<'a>(
     order: &RunOrder,
     nodes: &'a [NodeState],
-) -> Result<(Vec<&'a NodeState>, Vec<JobGap>), Event> {
+) -> Result<(Vec<&'a NodeState>, Vec<JobGap>), JobEvent> {
     let mut asked = Vec::new();
     let mut gaps = Vec::new();
     for state in nodes {
         let node = &state.node;
         if !state.alive {
             if order.present.contains(node) {
-                return Err(Event::Broke(format!(
+                return Err(JobEvent::Broke(format!(
                     "replica {}: node {node} was alive a moment ago and is silent now; waiting for it",
                     order.run.spec.replica
                 )));
@@ -329,17 +331,17 @@ fn asked<'a>(
                 Some(seen) => format!("silent since {seen}"),
                 None => "not heard of since the monitor started".to_owned(),
             };
-            gaps.push(JobGap::node(node, said));
+            gaps.push(JobGap::node_gap(node, said));
         } else if order.left_out.contains(node) {
             let said = "left out: it failed again and again".to_owned();
-            gaps.push(JobGap::node(node, said));
+            gaps.push(JobGap::node_gap(node, said));
         } else {
             asked.push(state);
             let unreported = state.volumes.iter();
             let unreported = unreported.filter(|one| one.unreported && !one.retired);
             gaps.extend(unreported.filter_map(|one| {
                 let said = one.problem.clone().unwrap_or_default();
-                Some(JobGap::volume(node, one.volume.as_ref()?, said))
+                Some(JobGap::volume_gap(node, one.volume.as_ref()?, said))
             }));
         }
     }
@@ -349,11 +351,11 @@ fn asked<'a>(
 
 /// Reads a gap that a node names: it can only be in the node itself.
 fn read_gap(node: &NodeId, gap: &wire::Gap) -> JobGap {
-    let reason = shortened(&gap.reason);
+    let reason = shorten_words(&gap.reason);
     match VolumeId::new(&gap.volume) {
-        Ok(volume) => JobGap::volume(node, &volume, reason),
-        Err(_) if gap.volume.is_empty() => JobGap::node(node, reason),
-        Err(error) => JobGap::node(node, format!("{reason} ({error})")),
+        Ok(volume) => JobGap::volume_gap(node, &volume, reason),
+        Err(_) if gap.volume.is_empty() => JobGap::node_gap(node, reason),
+        Err(error) => JobGap::node_gap(node, format!("{reason} ({error})")),
     }
 }
 

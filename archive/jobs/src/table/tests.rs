@@ -29,7 +29,7 @@ pub(crate) fn row(text: &str, who: &str) -> JobRow {
         started: None,
         ended: None,
         expires: None,
-        life: Life::default(),
+        life: JobLife::default(),
         checkpoint: Checkpoint::default(),
         result: None,
     }
@@ -63,9 +63,9 @@ impl TableFixture {
     }
 }
 
-fn compared(total: u64) -> Event {
+fn compared(total: u64) -> JobEvent {
     let by_node = std::collections::BTreeMap::new();
-    Event::Compared(UnreadFiles { total, by_node })
+    JobEvent::Compared(UnreadFiles { total, by_node })
 }
 
 /// Fails if a restart loses a job or a step of it, or the audit trail lacks one of its lines.
@@ -74,17 +74,17 @@ fn job_survives_restart_in_each_step() {
     let fixture = TableFixture::new();
     let (_, jobs) = fixture.open();
     assert!(matches!(
-        jobs.submit(row("j", "researcher/anna"), 1).unwrap(),
+        jobs.submit_job(row("j", "researcher/anna"), 1).unwrap(),
         SubmitOutcome::Taken(_)
     ));
     drop(jobs);
     let steps = [
-        (Event::Turn, Step::Look),
-        (Event::Progress, Step::Run),
-        (Event::Finished(Vec::new()), Step::Compare),
-        (compared(2), Step::Reduce),
-        (Event::Reduced, Step::Stop),
-        (Event::Failed("late".to_owned()), Step::Stop),
+        (JobEvent::Turn, JobStep::Look),
+        (JobEvent::Progress, JobStep::Run),
+        (JobEvent::Finished(Vec::new()), JobStep::Compare),
+        (compared(2), JobStep::Reduce),
+        (JobEvent::Reduced, JobStep::Stop),
+        (JobEvent::Failed("late".to_owned()), JobStep::Stop),
     ];
     let mut before = None;
     for (at, (event, expected)) in (1_u64..).zip(steps) {
@@ -93,7 +93,7 @@ fn job_survives_restart_in_each_step() {
         assert!(before.is_none() || before == found);
         fixture.hand.advance(Duration::from_mins(1));
         let (after, step) = jobs
-            .happen(&id("j"), event, |row| row.checkpoint.files = at)
+            .apply_event(&id("j"), event, |row| row.checkpoint.files = at)
             .unwrap()
             .unwrap();
         assert_eq!(step, expected);
@@ -109,9 +109,13 @@ fn job_survives_restart_in_each_step() {
         (Some(started), Some(ended), Some(expires))
     );
     let (admin, jobs) = fixture.open();
-    jobs.forget(&row).unwrap();
+    jobs.forget_job(&row).unwrap();
     assert_eq!(jobs.get(&id("j")).unwrap(), None);
-    assert_eq!(jobs.happen(&id("j"), Event::Turn, |_row| {}).unwrap(), None);
+    assert_eq!(
+        jobs.apply_event(&id("j"), JobEvent::Turn, |_row| {})
+            .unwrap(),
+        None
+    );
     let trail = admin.audit_rows(0).unwrap().map(|row| row.unwrap().1);
     let trail: Vec<_> = trail
         .map(|line| format!("{}: {}", line.who, line.what))
@@ -131,8 +135,8 @@ fn job_survives_restart_in_each_step() {
 fn id_is_one_job_and_waiting_is_limited() {
     let fixture = TableFixture::new();
     let (admin, jobs) = fixture.open();
-    let submit = |id: &str| jobs.submit(row(id, "researcher/anna"), 4).unwrap();
-    let other = |id: &str| jobs.submit(row(id, "researcher/bo"), 4).unwrap();
+    let submit = |id: &str| jobs.submit_job(row(id, "researcher/anna"), 4).unwrap();
+    let other = |id: &str| jobs.submit_job(row(id, "researcher/bo"), 4).unwrap();
     assert!(matches!(submit("a"), SubmitOutcome::Taken(_)));
     assert!(matches!(submit("a"), SubmitOutcome::Known(_)));
     assert!(matches!(submit("b"), SubmitOutcome::Taken(_)));
@@ -143,12 +147,17 @@ fn id_is_one_job_and_waiting_is_limited() {
     assert_eq!(other("z"), SubmitOutcome::Full(4));
     assert_eq!(submit("c"), SubmitOutcome::Full(4));
     assert!(matches!(submit("b"), SubmitOutcome::Known(_)));
-    jobs.happen(&id("a"), Event::Turn, |_row| {}).unwrap();
+    jobs.apply_event(&id("a"), JobEvent::Turn, |_row| {})
+        .unwrap();
     assert!(matches!(submit("c"), SubmitOutcome::Taken(_)));
-    let cancelled = Event::Cancelled("operator/olga".to_owned());
-    jobs.happen(&id("b"), cancelled, |_row| {}).unwrap();
+    let cancelled = JobEvent::Cancelled("operator/olga".to_owned());
+    jobs.apply_event(&id("b"), cancelled, |_row| {}).unwrap();
     assert!(matches!(submit("d"), SubmitOutcome::Taken(_)));
-    let ids: Vec<_> = jobs.all().unwrap().map(|row| row.unwrap().id).collect();
+    let ids: Vec<_> = jobs
+        .all_jobs()
+        .unwrap()
+        .map(|row| row.unwrap().id)
+        .collect();
     assert_eq!(ids, ["a", "b", "c", "d", "x", "y"].map(id));
     // One person may have the bigger half of an odd number, and the only place if there is one.
     for (most, half) in [(0, 0), (1, 1), (2, 1), (3, 2)] {
@@ -156,7 +165,7 @@ fn id_is_one_job_and_waiting_is_limited() {
         let (_, jobs) = fixture.open();
         let taken = (0..4).filter(|at| {
             let one = row(&format!("j-{at}"), "researcher/anna");
-            matches!(jobs.submit(one, most).unwrap(), SubmitOutcome::Taken(_))
+            matches!(jobs.submit_job(one, most).unwrap(), SubmitOutcome::Taken(_))
         });
         assert_eq!(taken.count(), half, "{most}");
     }
@@ -178,18 +187,19 @@ fn trail_tells_only_of_cancelled_index_jobs() {
     let fixture = TableFixture::new();
     let (admin, jobs) = fixture.open();
     for name in ["read", "ended"] {
-        jobs.submit(row(name, "index/main"), 1).unwrap();
-        jobs.happen(&id(name), Event::Turn, |_row| {}).unwrap();
+        jobs.submit_job(row(name, "index/main"), 1).unwrap();
+        jobs.apply_event(&id(name), JobEvent::Turn, |_row| {})
+            .unwrap();
     }
-    let failed = Event::Failed("no room".to_owned());
-    jobs.happen(&id("read"), failed, |_row| {}).unwrap();
-    let cancelled = Event::Cancelled("operator/otto".to_owned());
+    let failed = JobEvent::Failed("no room".to_owned());
+    jobs.apply_event(&id("read"), failed, |_row| {}).unwrap();
+    let cancelled = JobEvent::Cancelled("operator/otto".to_owned());
     for event in [cancelled, compared(0)] {
-        jobs.happen(&id("ended"), event, |_row| {}).unwrap();
+        jobs.apply_event(&id("ended"), event, |_row| {}).unwrap();
     }
     for name in ["read", "ended"] {
         let row = jobs.get(&id(name)).unwrap().unwrap();
-        jobs.forget(&row).unwrap();
+        jobs.forget_job(&row).unwrap();
     }
     let lines = admin.audit_rows(0).unwrap().map(|row| row.unwrap().1.what);
     let expected = ["batch job ended cancelled; 0 files unread, 0 gaps"];
@@ -209,10 +219,10 @@ fn job_is_kept_no_longer_than_set() {
     ] {
         let mut row = row(name, "researcher/anna");
         row.spec.keep = keep;
-        jobs.submit(row, 10).unwrap();
-        let cancelled = Event::Cancelled("researcher/anna".to_owned());
+        jobs.submit_job(row, 10).unwrap();
+        let cancelled = JobEvent::Cancelled("researcher/anna".to_owned());
         let (row, _) = jobs
-            .happen(&id(name), cancelled, |_row| {})
+            .apply_event(&id(name), cancelled, |_row| {})
             .unwrap()
             .unwrap();
         let expires = row.expires.unwrap().duration_since(row.ended.unwrap());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
+use archive_decisions::store::{Content, FileRecord, NamePhase, ReplicaRecord};
 use archive_ledger::admin::Admin;
 use archive_model::{Digests, NameList, NamePattern, ReplicaKind, ReplicaState, Root};
 
@@ -23,14 +23,14 @@ fn at(second: i64) -> Timestamp {
 /// Creates a file with copies: replica, state, since.
 fn file(text: &str, copies: &[(&str, ReplicaState, i64)]) -> AdminRow {
     let copies = copies.iter().map(|(id, state, since)| {
-        let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, at(*since));
+        let mut copy = ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, at(*since));
         copy.state = state.clone();
         copy.node = Some(NodeId::new("n").unwrap());
         (replica(id), copy)
     });
     let record = FileRecord {
         name: name(text),
-        phase: Phase::Bound,
+        phase: NamePhase::Bound,
         upload: None,
         content: Some(Content {
             size: 1,
@@ -96,9 +96,9 @@ fn found(
     let mut other = Vec::new();
     let rows = rows.into_iter().map(|row| Ok(row.into()));
     let now = StandingSnapshot::default();
-    let control = Control::default();
+    let control = StopControl::default();
     let lists = Lists { manifest, errors };
-    let count = unread(about, &now, lists, rows, &control, |finding| {
+    let count = find_unread(about, &now, lists, rows, &control, |finding| {
         match finding {
             ComparisonFinding::Unread(file, MissReason::Here) => nobody.push(file.name.to_string()),
             ComparisonFinding::Unread(file, missed) => panic!("{}: {missed:?}", file.name),
@@ -236,11 +236,11 @@ fn each_named_file_is_read_or_missed() {
     ];
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for row in &rows {
-        admin.put(&mut changes, row).unwrap();
+        admin.put_row(&mut changes, row).unwrap();
     }
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
     let ledger = JobLedger::open(admin).unwrap();
     let named = ["a", "b", "c", "d", "e", "f", "g", "h", "z"].map(name);
     let about = CompareScope {
@@ -254,14 +254,14 @@ fn each_named_file_is_read_or_missed() {
         errors: reported.as_slice(),
     };
     let mut missed = Vec::new();
-    let candidates = about.candidates(&ledger).unwrap();
+    let candidates = about.list_candidates(&ledger).unwrap();
     let now = StandingSnapshot::default();
-    let count = unread(
+    let count = find_unread(
         &about,
         &now,
         lists,
         candidates,
-        &Control::default(),
+        &StopControl::default(),
         |finding| {
             match finding {
                 ComparisonFinding::Unread(file, why) => missed.push((file.name.to_string(), why)),
@@ -273,7 +273,7 @@ fn each_named_file_is_read_or_missed() {
     assert_eq!(count.unwrap().unread, 7);
     let counts = |copy: &AdminRow| {
         let one = replica("one");
-        now.counts(&one, &copy.record.replicas[&one])
+        now.copy_counts(&one, &copy.record.replicas[&one])
     };
     assert!(counts(&rows[0]) && !counts(&rows[6]) && !counts(&rows[7]));
     let expected = [
@@ -313,10 +313,10 @@ fn damaged_manifest_is_an_error() {
 /// Fails if a cancelled job searches on for unread files.
 #[test]
 fn stopped_comparison_ends() {
-    let control = Control::default();
+    let control = StopControl::default();
     control.stop(Stop::Cancelled);
     let rows = vec![Ok(whole("a").into())].into_iter();
-    let outcome = unread(
+    let outcome = find_unread(
         &about(""),
         &StandingSnapshot::default(),
         Lists {

@@ -6,13 +6,13 @@ use archive_decisions::store::FileRecord;
 use archive_model::{FileName, ReplicaId};
 use jiff::Timestamp;
 
-use super::lagging::{Lack, LackingFiles, LateFiles, lacking};
+use super::lagging::{Lack, LackingFiles, LateFiles, lacking_replicas};
 use super::places::PlaceSum;
 use super::{Admin, AdminError, AdminRow};
 
 /// The counts of the admin data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct AdminCounts {
     /// Files of which all bytes have passed.
     pub files: u64,
     /// The sum of the sizes of these files, in bytes.
@@ -23,7 +23,7 @@ pub struct Counts {
     pub in_replica: BTreeMap<ReplicaId, u64>,
 }
 
-impl Counts {
+impl AdminCounts {
     /// Returns the counts that one file adds.
     pub(super) fn from_record(record: &FileRecord) -> Self {
         let Some(content) = &record.content else {
@@ -34,7 +34,7 @@ impl Counts {
         Self {
             files: 1,
             bytes: content.size,
-            lacking: [(lacking(record), 1)].into(),
+            lacking: [(lacking_replicas(record), 1)].into(),
             in_replica: completed.map(|(id, _)| (id.clone(), 1)).collect(),
         }
     }
@@ -75,7 +75,7 @@ impl Counts {
 /// The counts of a process: right once every row that was there at its start has been counted.
 #[derive(Debug, Default)]
 pub(super) struct RunningCounts {
-    pub(super) counts: Counts,
+    pub(super) counts: AdminCounts,
     pub(super) lagging: LackingFiles,
     pub(super) is_whole: bool,
 }
@@ -83,14 +83,14 @@ pub(super) struct RunningCounts {
 /// The counts that one file adds, and the replicas that it lacks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FileCounts {
-    pub(super) counts: Counts,
+    pub(super) counts: AdminCounts,
     lack: Option<Lack>,
 }
 
 impl FileCounts {
     pub(super) fn from_record(record: &FileRecord) -> Self {
         Self {
-            counts: Counts::from_record(record),
+            counts: AdminCounts::from_record(record),
             lack: Lack::from_record(record),
         }
     }
@@ -98,15 +98,15 @@ impl FileCounts {
 
 impl RunningCounts {
     /// Replaces `before`, the counts that the changed files added until now, by the counts that they add from now on.
-    pub(super) fn change<'a>(
+    pub(super) fn change_counts<'a>(
         &mut self,
-        before: &Counts,
+        before: &AdminCounts,
         after: impl Iterator<Item = (&'a FileName, &'a FileCounts)>,
     ) {
         self.counts.subtract(before);
         for (name, after) in after {
             self.counts.add(&after.counts);
-            self.lagging.set(name, after.lack.as_ref());
+            self.lagging.set_lack(name, after.lack.as_ref());
         }
     }
 }
@@ -118,24 +118,24 @@ impl Admin {
     /// # Errors
     ///
     /// [`AdminError`] if the database fails, a row cannot be decoded, or the index of places cannot be corrected.
-    pub fn count(&self, mut each: impl FnMut(AdminRow)) -> Result<u64, AdminError> {
+    pub fn count_rows(&self, mut each: impl FnMut(AdminRow)) -> Result<u64, AdminError> {
         let (rows, index) = {
             // Commits from here on are counted by `RunningCounts::change`; earlier ones are among the rows.
             let _numbering = self.numbering();
-            self.running().counts = Counts::default();
-            (self.files(None)?, self.places.scan()?)
+            self.running().counts = AdminCounts::default();
+            (self.list_files(None)?, self.places.scan_places()?)
         };
-        let mut counted = Counts::default();
+        let mut counted = AdminCounts::default();
         let mut lagging = LackingFiles::default();
         let mut at = PlaceSum::default();
         let mut indexed = PlaceSum::default();
         for row in rows {
             let row = row?;
-            at.add(&row.record);
-            counted.add(&Counts::from_record(&row.record));
+            at.add_record(&row.record);
+            counted.add(&AdminCounts::from_record(&row.record));
             let lack = Lack::from_record(&row.record);
             if lack.is_some() {
-                lagging.set(&row.record.name, lack.as_ref());
+                lagging.set_lack(&row.record.name, lack.as_ref());
             }
             each(row);
         }
@@ -149,7 +149,7 @@ impl Admin {
             // The file may have changed since its row was read; changes from here on wait for the lock.
             let row = self.file(name)?;
             let lack = row.and_then(|row| Lack::from_record(&row.record));
-            running.lagging.set(name, lack.as_ref());
+            running.lagging.set_lack(name, lack.as_ref());
         }
         running.is_whole = true;
         Ok(differed)
@@ -161,14 +161,14 @@ impl Admin {
     }
 
     /// Returns the counts of the admin data; `None` before they were counted.
-    pub fn counts(&self) -> Option<Counts> {
+    pub fn counts(&self) -> Option<AdminCounts> {
         let running = self.running();
         running.is_whole.then(|| running.counts.clone())
     }
 
     /// Returns the files that have lacked a replica since `before` or longer, except those that lack excused replicas
     /// only; `None` if no file has, or if the files were not counted yet.
-    pub fn late(
+    pub fn count_late(
         &self,
         before: Timestamp,
         is_excused: impl Fn(&ReplicaId) -> bool,
@@ -176,6 +176,6 @@ impl Admin {
         let running = self.running();
         running
             .is_whole
-            .then(|| running.lagging.late(before, is_excused))?
+            .then(|| running.lagging.late_files(before, is_excused))?
     }
 }

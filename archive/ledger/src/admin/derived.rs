@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use archive_db::{Batch, DbError};
+use archive_db::{ChangeBatch, DbError};
 use archive_decisions::store::{FeedState, FileRecord};
 use archive_model::FileName;
 
@@ -47,10 +47,10 @@ impl Default for DerivedValues {
 
 impl Admin {
     /// Makes an index anew: adds every row, and at last the mark that it is whole. Returns the number of rows.
-    pub(super) fn index(
+    pub(super) fn index_rows(
         &self,
-        add: impl Fn(&mut Batch, &AdminRow) -> Result<(), DbError>,
-        mark: impl FnOnce(&mut Batch) -> Result<(), DbError>,
+        add: impl Fn(&mut ChangeBatch, &AdminRow) -> Result<(), DbError>,
+        mark: impl FnOnce(&mut ChangeBatch) -> Result<(), DbError>,
     ) -> Result<u64, DbError> {
         let mut batch = self.database.batch();
         let mut waiting = 0;

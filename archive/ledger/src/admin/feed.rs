@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};
 use std::sync::Arc;
 
-use archive_db::{Batch, Database, DbError, Table, Value};
+use archive_db::{ChangeBatch, Database, DbError, Table, TableValue};
 use archive_decisions::store::FeedState;
 use archive_model::{ChangeKind, FeedChange, FeedFile, FeedPosition, FileName};
 use parking_lot::Mutex;
@@ -33,7 +33,7 @@ struct ChangeRow {
     lineage: u64,
 }
 
-impl Value for ChangeRow {}
+impl TableValue for ChangeRow {}
 
 impl ChangeRow {
     fn into_change(self, number: u64) -> FeedChange {
@@ -80,14 +80,14 @@ impl Feed {
 
     /// Adds rows for the changes that have to be announced to followers, and returns the position behind them. The
     /// caller lets nobody else number rows until they are committed.
-    pub(super) fn write(
+    pub(super) fn write_change(
         &self,
-        batch: &mut Batch,
+        batch: &mut ChangeBatch,
         transitions: Transitions,
     ) -> Result<FeedPosition, DbError> {
-        let mut end = self.committed();
+        let mut end = self.committed_position();
         for (before, after) in transitions.into_values() {
-            let Some((kind, file)) = FeedState::change(before, after) else {
+            let Some((kind, file)) = FeedState::feed_change(before, after) else {
                 continue;
             };
             end = FeedPosition {
@@ -110,7 +110,7 @@ impl Feed {
     }
 
     /// Returns the position behind the last change that was committed.
-    pub(super) fn committed(&self) -> FeedPosition {
+    pub(super) fn committed_position(&self) -> FeedPosition {
         *self.end()
     }
 
@@ -119,7 +119,7 @@ impl Feed {
     }
 
     /// Announces the changes up to `end` to followers.
-    pub(super) fn announce(&self, end: FeedPosition) {
+    pub(super) fn announce_position(&self, end: FeedPosition) {
         self.announced.send_if_modified(|announced| {
             let is_news = *announced != end && announced.number <= end.number;
             if is_news {
@@ -150,7 +150,7 @@ impl Admin {
     }
 
     /// Returns the changes after number `after` up to `end`, in their order.
-    pub fn feed(
+    pub fn read_feed(
         &self,
         after: u64,
         end: u64,

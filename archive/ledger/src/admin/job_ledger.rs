@@ -5,7 +5,7 @@
 //!
 //! Every function fails when the admin data cannot be read or written.
 
-use archive_db::{DbError, Table, Value};
+use archive_db::{DbError, Table, TableValue};
 use archive_model::{FileName, JobId};
 
 use super::{Admin, AdminRow, AuditLine};
@@ -17,11 +17,11 @@ pub struct JobLedger<R> {
     jobs: Table<String, R>,
 }
 
-impl<R: Value> JobLedger<R> {
+impl<R: TableValue> JobLedger<R> {
     /// Opens the table.
     pub fn open(admin: Admin) -> Result<Self, DbError> {
         Ok(Self {
-            jobs: admin.table("batch")?,
+            jobs: admin.open_table("batch")?,
             admin,
         })
     }
@@ -38,24 +38,24 @@ impl<R: Value> JobLedger<R> {
 
     /// Writes the row of a job and a line of the trail, both or none, synced.
     pub fn write_job(&self, id: &JobId, row: &R, line: Option<AuditLine>) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         let key = id.as_str().to_owned();
         changes.batch().put(&self.jobs, &key, row)?;
         if let Some(line) = line {
-            changes.note(line);
+            changes.note_line(line);
         }
-        self.admin.commit(changes)
+        self.admin.commit_changes(changes)
     }
 
     /// Deletes the row of a job and writes a line of the trail, both or none, synced.
     pub fn delete_job(&self, id: &JobId, line: Option<AuditLine>) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         let key = id.as_str().to_owned();
         changes.batch().delete(&self.jobs, &key)?;
         if let Some(line) = line {
-            changes.note(line);
+            changes.note_line(line);
         }
-        self.admin.commit(changes)
+        self.admin.commit_changes(changes)
     }
 
     /// Returns the row of a file; `None` if nobody has stored one of that name.
@@ -67,6 +67,6 @@ impl<R: Value> JobLedger<R> {
     pub fn all_files(
         &self,
     ) -> Result<impl Iterator<Item = Result<AdminRow, DbError>> + '_, DbError> {
-        self.admin.files(None)
+        self.admin.list_files(None)
     }
 }

@@ -39,7 +39,7 @@ pub struct LateFiles {
 }
 
 /// Returns the replicas that must have a file and lack it.
-pub(super) fn lacking(record: &FileRecord) -> BTreeSet<ReplicaId> {
+pub(super) fn lacking_replicas(record: &FileRecord) -> BTreeSet<ReplicaId> {
     let lacks = record.replicas.iter().filter(|(_, copy)| {
         copy.required && !copy.state.is_completed() && !copy.state.is_withdrawn()
     });
@@ -50,7 +50,7 @@ impl Lack {
     /// Returns the lack of a file; `None` if it lacks nothing, or not all of its bytes have passed yet.
     pub(super) fn from_record(record: &FileRecord) -> Option<Self> {
         record.content.as_ref()?;
-        let of = lacking(record);
+        let of = lacking_replicas(record);
         let since = of.iter().filter_map(|id| record.replicas.get(id));
         let since = since.map(|copy| copy.since).max()?;
         Some(Self { of, since })
@@ -59,7 +59,7 @@ impl Lack {
 
 impl LackingFiles {
     /// Sets the lack of a file now.
-    pub(super) fn set(&mut self, name: &FileName, lack: Option<&Lack>) {
+    pub(super) fn set_lack(&mut self, name: &FileName, lack: Option<&Lack>) {
         let known: Vec<Timestamp> = self
             .0
             .values_mut()
@@ -82,7 +82,7 @@ impl LackingFiles {
 
     /// Returns the files that have lacked a replica since `before` or longer, except those that lack excused replicas
     /// only.
-    pub(super) fn late(
+    pub(super) fn late_files(
         &self,
         before: Timestamp,
         is_excused: impl Fn(&ReplicaId) -> bool,
@@ -131,21 +131,21 @@ mod tests {
     fn age_counts_from_first_unexcused_lack() {
         let mut lagging = LackingFiles::default();
         let late = |lagging: &LackingFiles, minute| {
-            let late = lagging.late(at(minute), |id| id.as_str() == "new");
+            let late = lagging.late_files(at(minute), |id| id.as_str() == "new");
             late.map(|late| (late.files, late.since, late.first))
         };
-        lagging.set(&name(1), Some(&lack(&["two"], 1)));
-        lagging.set(&name(1), Some(&lack(&["one", "two"], 7)));
-        lagging.set(&name(2), Some(&lack(&["two"], 5)));
-        lagging.set(&name(3), Some(&lack(&["new"], 0)));
+        lagging.set_lack(&name(1), Some(&lack(&["two"], 1)));
+        lagging.set_lack(&name(1), Some(&lack(&["one", "two"], 7)));
+        lagging.set_lack(&name(2), Some(&lack(&["two"], 5)));
+        lagging.set_lack(&name(3), Some(&lack(&["new"], 0)));
         assert_eq!(late(&lagging, 0), None);
         assert_eq!(late(&lagging, 4), Some((1, at(1), vec![name(1)])));
         assert_eq!(late(&lagging, 5), Some((2, at(1), vec![name(1), name(2)])));
-        lagging.set(&name(1), None);
-        lagging.set(&name(9), None);
+        lagging.set_lack(&name(1), None);
+        lagging.set_lack(&name(9), None);
         assert_eq!(late(&lagging, 9), Some((1, at(5), vec![name(2)])));
-        lagging.set(&name(2), None);
-        lagging.set(&name(3), None);
+        lagging.set_lack(&name(2), None);
+        lagging.set_lack(&name(3), None);
         assert!(lagging.0.is_empty());
     }
 
@@ -155,13 +155,13 @@ mod tests {
     fn however_many_lag_memory_is_bounded() {
         let mut lagging = LackingFiles::default();
         for number in 0..10 * MOST {
-            lagging.set(&name(number), Some(&lack(&["two"], 0)));
+            lagging.set_lack(&name(number), Some(&lack(&["two"], 0)));
         }
-        let late = lagging.late(at(0), |_| false).unwrap();
+        let late = lagging.late_files(at(0), |_| false).unwrap();
         assert_eq!((late.files, late.first.len()), (MOST, NAMES));
         assert_eq!(late.first[0], name(0));
         for number in 0..10 * MOST {
-            lagging.set(&name(number), None);
+            lagging.set_lack(&name(number), None);
         }
         assert!(lagging.0.is_empty());
     }

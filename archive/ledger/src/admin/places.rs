@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::iter::Peekable;
 
-use archive_db::{Batch, Database, DbError, Rows, Table, Text};
+use archive_db::{ChangeBatch, Database, DbError, Rows, Table, Text};
 use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{FileName, NodeId, NodeKey, ReplicaId};
 
@@ -72,7 +72,7 @@ fn key(place: &PlaceKey, name: &FileName) -> Key {
 
 impl WalkScope {
     /// Whether a file is in this scope, or on its way there.
-    pub(super) fn has(&self, record: &FileRecord) -> bool {
+    pub(super) fn has_record(&self, record: &FileRecord) -> bool {
         let copy_on = |replica: &ReplicaId, node: &NodeId| {
             let copy = record.replicas.get(replica);
             copy.filter(|copy| copy.node.as_ref() == Some(node) && !copy.state.is_withdrawn())
@@ -97,9 +97,9 @@ impl Places {
     }
 
     /// Changes the rows of a file in the index from the places that it had, `before`, to those that it has, `after`.
-    pub(super) fn change(
+    pub(super) fn change_places(
         &self,
-        batch: &mut Batch,
+        batch: &mut ChangeBatch,
         name: &FileName,
         before: &BTreeSet<PlaceKey>,
         after: &BTreeSet<PlaceKey>,
@@ -115,7 +115,7 @@ impl Places {
 
     /// Returns the names of the files behind `after`, sorted, that are at a node, or at one of its volumes or on their
     /// way to the node. The caller lets nobody change the admin data meanwhile.
-    pub(super) fn names(
+    pub(super) fn list_names(
         &self,
         node: &NodeKey,
         volume: Option<&str>,
@@ -156,7 +156,9 @@ impl Places {
     }
 
     /// Returns the rows as they are now, to be compared with those of the files.
-    pub(super) fn scan(&self) -> Result<impl Iterator<Item = Result<Key, DbError>> + '_, DbError> {
+    pub(super) fn scan_places(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Key, DbError>> + '_, DbError> {
         Ok(self.rows.scan()?.map(|row| row.map(|(key, ())| key)))
     }
 }
@@ -197,7 +199,7 @@ pub(super) struct PlaceSum {
 
 impl PlaceSum {
     /// Adds the places of a file.
-    pub(super) fn add(&mut self, record: &FileRecord) {
+    pub(super) fn add_record(&mut self, record: &FileRecord) {
         for place in places_of(record) {
             self.add_row(&key(&place, &record.name));
         }
@@ -222,18 +224,19 @@ impl Admin {
         }
         // Rows that an interrupted build has left may be wrong by now.
         let mut batch = self.database.batch();
-        for (count, key) in (1..).zip(self.places.scan()?) {
+        for (count, key) in (1..).zip(self.places.scan_places()?) {
             batch.delete(rows, &key?)?;
             self.commit_full(&mut batch, count)?;
         }
         batch.commit()?;
-        let add = |batch: &mut Batch, row: &super::AdminRow| {
+        let add = |batch: &mut ChangeBatch, row: &super::AdminRow| {
             let record = &row.record;
             let nowhere = BTreeSet::new();
             let places = places_of(record).collect();
-            self.places.change(batch, &record.name, &nowhere, &places)
+            self.places
+                .change_places(batch, &record.name, &nowhere, &places)
         };
-        let files = self.index(add, |batch| batch.put(numbers, &WHOLE.to_owned(), &1))?;
+        let files = self.index_rows(add, |batch| batch.put(numbers, &WHOLE.to_owned(), &1))?;
         if files > 0 {
             tracing::info!(files, "the index of the places of files is made");
         }
@@ -272,7 +275,7 @@ impl Admin {
         let rows = &self.places.rows;
         let mut batch = self.database.batch();
         let mut differed = 0;
-        for row in self.files(None)? {
+        for row in self.list_files(None)? {
             let record = row?.record;
             for place in places_of(&record) {
                 let key = key(&place, &record.name);
@@ -283,7 +286,7 @@ impl Admin {
                 }
             }
         }
-        for entry in self.places.scan()? {
+        for entry in self.places.scan_places()? {
             let entry = entry?;
             let row = self.file(&entry.3.0)?;
             let is_there = row.is_some_and(|row| {
@@ -301,7 +304,7 @@ impl Admin {
     }
 
     /// Commits the batch if it is full after this number of changes, and begins the next one.
-    fn commit_full(&self, batch: &mut Batch, changes: u64) -> Result<(), DbError> {
+    fn commit_full(&self, batch: &mut ChangeBatch, changes: u64) -> Result<(), DbError> {
         if changes.is_multiple_of(BATCH) {
             std::mem::replace(batch, self.database.batch()).commit()?;
         }

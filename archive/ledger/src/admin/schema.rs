@@ -1,6 +1,6 @@
 //! The tables of the admin data: their names, keys and version.
 
-use archive_db::{Options, Text};
+use archive_db::{DatabaseOptions, Text};
 use archive_decisions::store::FileRecord;
 use archive_model::{NodeId, ReplicaId, VolumeId, VolumeKey};
 
@@ -82,6 +82,6 @@ pub(super) fn volumes_of(record: &FileRecord) -> impl Iterator<Item = VolumeKey>
 }
 
 /// Returns the options with which the admin data are opened.
-pub(super) fn options() -> Options {
-    Options::new("admin", VERSION, TABLES)
+pub(super) fn admin_options() -> DatabaseOptions {
+    DatabaseOptions::new("admin", VERSION, TABLES)
 }

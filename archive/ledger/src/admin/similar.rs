@@ -19,11 +19,15 @@ impl Similar {
         database.table("similar").map(Self)
     }
 
-    pub(super) fn put(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+    pub(super) fn put_name(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
         changes.batch.put(&self.0, &key(name), &())
     }
 
-    pub(super) fn forget(&self, changes: &mut Changes, name: &FileName) -> Result<(), DbError> {
+    pub(super) fn forget_name(
+        &self,
+        changes: &mut Changes,
+        name: &FileName,
+    ) -> Result<(), DbError> {
         changes.batch.delete(&self.0, &key(name))
     }
 }
@@ -36,7 +40,7 @@ impl Admin {
         if index.get(&whole)?.is_some() {
             return Ok(());
         }
-        let count = self.index(
+        let count = self.index_rows(
             |batch, row| batch.put(index, &key(&row.record.name), &()),
             |batch| batch.put(index, &whole, &()),
         )?;
@@ -55,7 +59,7 @@ impl Admin {
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub fn similar(&self, name: &FileName) -> Result<Option<FileName>, DbError> {
+    pub fn find_similar(&self, name: &FileName) -> Result<Option<FileName>, DbError> {
         for row in self.similar.0.prefix(&fold(name))? {
             let ((_, other), ()) = row?;
             let Ok(other) = FileName::new(&other) else {
@@ -86,7 +90,7 @@ fn fold(name: &FileName) -> String {
 
 #[cfg(test)]
 mod tests {
-    use archive_decisions::store::Phase;
+    use archive_decisions::store::NamePhase;
 
     use super::super::tests::row;
     use super::*;
@@ -96,16 +100,16 @@ mod tests {
         FileName::new(text).unwrap()
     }
 
-    fn put(admin: &Admin, text: &str, phase: Phase) {
+    fn put(admin: &Admin, text: &str, phase: NamePhase) {
         let mut row: AdminRow = row(text);
         row.record.phase = phase;
-        let mut changes = admin.change();
-        admin.put(&mut changes, &row).unwrap();
-        admin.commit(changes).unwrap();
+        let mut changes = admin.begin_changes();
+        admin.put_row(&mut changes, &row).unwrap();
+        admin.commit_changes(changes).unwrap();
     }
 
     fn similar(admin: &Admin, text: &str) -> Option<String> {
-        let found = admin.similar(&name(text)).unwrap();
+        let found = admin.find_similar(&name(text)).unwrap();
         found.map(|name| name.to_string())
     }
 
@@ -116,7 +120,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         for text in ["a.warc", "A.warc", "a.warc.gz", "Straße", "Οδος", "b"] {
-            put(&admin, text, Phase::Bound);
+            put(&admin, text, NamePhase::Bound);
         }
         assert_eq!(similar(&admin, "a.warc"), Some("A.warc".to_owned()));
         assert_eq!(similar(&admin, "A.warc"), Some("a.warc".to_owned()));
@@ -135,13 +139,13 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
         let expires = jiff::Timestamp::MAX;
-        put(&admin, "A", Phase::Intent { expires });
+        put(&admin, "A", NamePhase::Intent { expires });
         assert_eq!(similar(&admin, "a"), None);
-        put(&admin, "A", Phase::Complete);
+        put(&admin, "A", NamePhase::Complete);
         assert_eq!(similar(&admin, "a"), Some("A".to_owned()));
-        let mut changes = admin.change();
-        admin.forget(&mut changes, &name("A")).unwrap();
-        admin.commit(changes).unwrap();
+        let mut changes = admin.begin_changes();
+        admin.forget_file(&mut changes, &name("A")).unwrap();
+        admin.commit_changes(changes).unwrap();
         assert_eq!(similar(&admin, "a"), None);
     }
 
@@ -151,8 +155,8 @@ mod tests {
     fn absent_or_cut_index_is_rebuilt() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
-        put(&admin, "A", Phase::Bound);
-        put(&admin, "B", Phase::Bound);
+        put(&admin, "A", NamePhase::Bound);
+        put(&admin, "B", NamePhase::Bound);
         let mut batch = admin.database.batch();
         let index = &admin.similar.0;
         batch

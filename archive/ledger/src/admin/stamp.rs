@@ -5,13 +5,13 @@
 //! <data>/admin.stamp      {"sequence":660,"database":"8d1f6a4c-…","audit":{"lines":120,"head":"<64 hex digits>"}}
 //! ```
 //!
-//! Written before a change is acknowledged, and a second after any other: see `Admin::commit`. The form of the file is
+//! Written before a change is acknowledged, and a second after any other: see `Admin::commit_changes`. The form of the file is
 //! [`archive_durable::stamp`]'s.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive_daemon::{Step, Worker, WorkerError};
+use archive_daemon::{Worker, WorkerStep, WorkerStepError};
 use archive_db::Reach;
 use archive_durable::{DiskError, StampFile};
 use jiff::Timestamp;
@@ -85,11 +85,11 @@ pub(super) struct StampOnDisk {
 ///
 /// # Errors
 /// If the file cannot be read, or its text makes no sense.
-pub fn read(path: &Path) -> Result<Option<StampContent>, AdminError> {
-    Ok(find(path)?.map(|found| found.content))
+pub fn read_stamp(path: &Path) -> Result<Option<StampContent>, AdminError> {
+    Ok(find_stamp(path)?.map(|found| found.content))
 }
 
-pub(super) fn find(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
+pub(super) fn find_stamp(path: &Path) -> Result<Option<StampOnDisk>, AdminError> {
     let wrong = |text: &[u8]| AdminError::Stamp {
         path: path.to_owned(),
         text: String::from_utf8_lossy(text.get(..100).unwrap_or(text)).into_owned(),
@@ -148,13 +148,13 @@ impl AdminStamp {
     }
 
     /// Writes the stamp of admin data that have no database yet.
-    pub(super) fn begin(&self) -> Result<(), DiskError> {
+    pub(super) fn begin_stamp(&self) -> Result<(), DiskError> {
         self.write_content(&mut self.state.lock(), StampContent::default())
     }
 
     /// Writes the stamp, durably, unless it is up to date. `reach` is asked once nobody else writes: of several callers
     /// that wait here the first one writes for all.
-    pub(super) fn write(&self, reach: impl FnOnce() -> Reach) -> Result<(), DiskError> {
+    pub(super) fn write_stamp(&self, reach: impl FnOnce() -> Reach) -> Result<(), DiskError> {
         let mut state = self.state.lock();
         let Reach { sequence, identity } = reach();
         let content = StampContent {
@@ -188,10 +188,10 @@ pub struct StampWorker(pub Admin);
 impl Worker for StampWorker {
     const NAME: &'static str = "admin-stamp";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let admin = self.0.clone();
-        spawn_blocking(move || admin.stamp()).await??;
-        Ok(Step::Idle(PAUSE))
+        spawn_blocking(move || admin.write_stamp()).await??;
+        Ok(WorkerStep::Idle(PAUSE))
     }
 }
 
@@ -206,14 +206,14 @@ impl Admin {
             return Ok(());
         };
         tracing::warn!("{torn}");
-        let mut changes = self.change();
-        changes.note(AuditLine {
+        let mut changes = self.begin_changes();
+        changes.note_line(AuditLine {
             at: now,
             who: format!("repository/{archive}"),
             file: None,
             what: format!("at the start of the repository: {torn}"),
         });
-        Ok(self.commit(changes)?)
+        Ok(self.commit_changes(changes)?)
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn row(name: &str) -> AdminRow {
         kind: ReplicaKind::Bitarchive,
         required: true,
     };
-    let record = FileRecord::free(FileName::new(name).unwrap(), &[spec]).unwrap();
+    let record = FileRecord::free_name(FileName::new(name).unwrap(), &[spec]).unwrap();
     AdminRow {
         record,
         depositor: "harvester/h".to_owned(),
@@ -21,16 +21,16 @@ pub(super) fn row(name: &str) -> AdminRow {
 }
 
 pub(super) fn store(admin: &Admin, name: &str) {
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row(name)).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row(name)).unwrap();
     let line = AuditLine {
         at: Timestamp::UNIX_EPOCH,
         who: "harvester/h".to_owned(),
         file: Some(FileName::new(name).unwrap()),
         what: "stored".to_owned(),
     };
-    changes.note(line);
-    admin.commit(changes).unwrap();
+    changes.note_line(line);
+    admin.commit_changes(changes).unwrap();
 }
 
 /// Fails if a committed row or line of the trail is lost at a restart, or the trail is sorted by name and not by time.
@@ -40,12 +40,12 @@ fn rows_and_trail_are_there_after_a_restart() {
     let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "b");
     store(&admin, "a");
-    admin.stamp().unwrap();
+    admin.write_stamp().unwrap();
     drop(admin);
     let admin = Admin::init(directory.path()).unwrap();
     let names = |after: Option<&str>| {
         let after = after.map(|name| FileName::new(name).unwrap());
-        let rows = admin.files(after.as_ref()).unwrap();
+        let rows = admin.list_files(after.as_ref()).unwrap();
         rows.map(|row| row.unwrap().record.name.to_string())
             .collect::<Vec<_>>()
     };
@@ -81,17 +81,17 @@ fn rows_are_counted_while_they_change() {
         row
     };
     let put = |row: &AdminRow| {
-        let mut changes = admin.change();
-        admin.put(&mut changes, row).unwrap();
-        admin.put(&mut changes, row).unwrap();
-        admin.commit(changes).unwrap();
+        let mut changes = admin.begin_changes();
+        admin.put_row(&mut changes, row).unwrap();
+        admin.put_row(&mut changes, row).unwrap();
+        admin.commit_changes(changes).unwrap();
     };
     put(&file("a", 5));
     put(&file("b", 7));
     assert_eq!(admin.counts(), None);
     let mut seen = 0;
     admin
-        .count(|_| {
+        .count_rows(|_| {
             seen += 1;
             put(&file("c", 11));
             put(&file("a", 13));
@@ -101,11 +101,11 @@ fn rows_are_counted_while_they_change() {
     assert_eq!((seen, counts.files, counts.bytes), (2, 3, 31));
     assert_eq!(counts.below_required(|_| false), 3);
     assert_eq!(counts.below_required(|_| true), 0);
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     admin
-        .forget(&mut changes, &FileName::new("b").unwrap())
+        .forget_file(&mut changes, &FileName::new("b").unwrap())
         .unwrap();
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
     assert_eq!(admin.counts().unwrap().bytes, 24);
 }
 
@@ -116,7 +116,7 @@ fn a_database_that_vanished_is_no_empty_archive() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "a");
-    admin.stamp().unwrap();
+    admin.write_stamp().unwrap();
     drop(admin);
     std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
     // The same holds if an operator takes the archive for a new one, or has mounted nothing at all.
@@ -149,12 +149,12 @@ fn node_with_a_copy_belongs_to_its_replica() {
     let one = ReplicaId::new("one").unwrap();
     let mut row = row("a");
     row.record.replicas.get_mut(&one).unwrap().node = Some(node.clone());
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row).unwrap();
-    admin.commit(changes).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row).unwrap();
+    admin.commit_changes(changes).unwrap();
     drop(admin);
     let admin = Admin::init(directory.path()).unwrap();
-    assert_eq!(admin.nodes(&one).unwrap(), [node]);
+    assert_eq!(admin.list_nodes(&one).unwrap(), [node]);
 }
 
 /// Fails if a volume is not remembered in the batch of its first copy, or is forgotten while it has one.
@@ -172,11 +172,11 @@ fn volume_with_copies_is_never_forgotten() {
         copy.state = state;
         copy.node = Some("n-1".parse().unwrap());
         copy.volume = Some(volume.parse().unwrap());
-        let mut changes = admin.change();
-        admin.put(&mut changes, &row).unwrap();
-        admin.commit(changes).unwrap();
+        let mut changes = admin.begin_changes();
+        admin.put_row(&mut changes, &row).unwrap();
+        admin.commit_changes(changes).unwrap();
     };
-    let known = |admin: &Admin| Vec::from_iter(admin.volumes().unwrap());
+    let known = |admin: &Admin| Vec::from_iter(admin.known_volumes().unwrap());
     let admin = Admin::init(directory.path()).unwrap();
     put(&admin, "v-1", ReplicaState::DataUploaded);
     assert_eq!(known(&admin), [], "nothing is there yet");
@@ -203,9 +203,9 @@ fn version_of_members_changes_with_them_only() {
     };
     let row = crate::restore::testing::row("a", 1);
     for is_new in [true, false] {
-        let mut changes = admin.change();
-        admin.put(&mut changes, &row).unwrap();
-        admin.commit(changes).unwrap();
+        let mut changes = admin.begin_changes();
+        admin.put_row(&mut changes, &row).unwrap();
+        admin.commit_changes(changes).unwrap();
         assert_eq!(has_changed(), is_new);
     }
     let replica = "one".parse().unwrap();
@@ -216,11 +216,11 @@ fn version_of_members_changes_with_them_only() {
             .unwrap();
         assert_eq!(has_changed(), is_new);
     }
-    let volumes = admin.volumes().unwrap();
+    let volumes = admin.known_volumes().unwrap();
     let used = volumes.first().unwrap();
     assert!(!admin.forget_if_empty(used).unwrap() && !has_changed());
-    let mut changes = admin.change();
-    admin.forget(&mut changes, &row.record.name).unwrap();
-    admin.commit(changes).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.forget_file(&mut changes, &row.record.name).unwrap();
+    admin.commit_changes(changes).unwrap();
     assert!(admin.forget_if_empty(used).unwrap() && has_changed());
 }

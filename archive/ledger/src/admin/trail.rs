@@ -46,7 +46,7 @@ impl Admin {
 
     /// Returns the trail up to its newest line. The number of that line is read first: lines that are added meanwhile
     /// are behind it.
-    pub fn trail(&self) -> Result<TrailSnapshot<'_>, DbError> {
+    pub fn trail_snapshot(&self) -> Result<TrailSnapshot<'_>, DbError> {
         self.trail_with(|| {})
     }
 

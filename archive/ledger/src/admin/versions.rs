@@ -1,6 +1,6 @@
 //! Admin data that a later release has written: refused in words, left as they are, and never a shorter archive.
 
-use archive_db::{Database, DbError, Options, Table, Text, Value};
+use archive_db::{Database, DatabaseOptions, DbError, Table, TableValue, Text};
 use archive_model::FileName;
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ fn name(text: &str) -> FileName {
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct LaterRow(String);
 
-impl Value for LaterRow {
+impl TableValue for LaterRow {
     const VERSION: u8 = 99;
 }
 
@@ -26,7 +26,7 @@ impl Value for LaterRow {
 fn database_of_later_release_is_refused_and_untouched() {
     let directory = tempfile::tempdir().unwrap();
     let tables = [TABLES, &["later"]].concat();
-    let options = Options::new("admin", VERSION + 1, &tables);
+    let options = DatabaseOptions::new("admin", VERSION + 1, &tables);
     let path = directory.path().join("admin");
     let later = Database::open(&path, &options).unwrap();
     let files: Table<Text<FileName>, super::AdminRow> = later.table("files").unwrap();
@@ -34,7 +34,7 @@ fn database_of_later_release_is_refused_and_untouched() {
     batch.put(&files, &Text(name("a")), &row("a")).unwrap();
     batch.commit().unwrap();
     let stamp = AdminStamp::new(directory.path().join(STAMP), None);
-    stamp.write(|| later.reach()).unwrap();
+    stamp.write_stamp(|| later.reach()).unwrap();
     drop((later, files));
     let error = Admin::open(directory.path()).unwrap_err();
     assert!(
@@ -62,7 +62,7 @@ fn row_of_later_release_is_an_error() {
     }
     drop(admin);
     let path = directory.path().join("admin");
-    let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
+    let database = Database::open(&path, &DatabaseOptions::new("admin", VERSION, TABLES)).unwrap();
     let files: Table<Text<FileName>, LaterRow> = database.table("files").unwrap();
     let mut batch = database.batch();
     let later = LaterRow("what b has become".to_owned());
@@ -76,22 +76,22 @@ fn row_of_later_release_is_an_error() {
     };
     let error = admin.file(&name("b")).unwrap_err();
     assert!(is_told(&error), "{error}");
-    let listed: Vec<_> = admin.files(None).unwrap().collect();
+    let listed: Vec<_> = admin.list_files(None).unwrap().collect();
     assert!(listed[1].as_ref().is_err_and(is_told), "{listed:?}");
     for (at, file) in [(0, "a"), (2, "c")] {
         assert_eq!(listed[at].as_ref().unwrap().record.name, name(file));
     }
-    let error = admin.count(|_row| {}).unwrap_err();
+    let error = admin.count_rows(|_row| {}).unwrap_err();
     assert!(
         matches!(&error, AdminError::Database(error) if is_told(error)),
         "{error}"
     );
     // Nor is it written over: an act that changes a row reads it first.
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row("b")).unwrap();
-    assert!(is_told(&admin.commit(changes).unwrap_err()));
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row("b")).unwrap();
+    assert!(is_told(&admin.commit_changes(changes).unwrap_err()));
     drop(admin);
-    let database = Database::open(&path, &Options::new("admin", VERSION, TABLES)).unwrap();
+    let database = Database::open(&path, &DatabaseOptions::new("admin", VERSION, TABLES)).unwrap();
     let files: Table<Text<FileName>, LaterRow> = database.table("files").unwrap();
     assert_eq!(files.get(&Text(name("b"))).unwrap(), Some(later));
 }

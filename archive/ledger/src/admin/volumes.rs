@@ -17,7 +17,7 @@ use super::{Admin, Changes, WalkScope};
 
 impl Admin {
     /// Returns every volume that has, or had, a completed copy, the retired ones included.
-    pub fn volumes(&self) -> Result<BTreeSet<VolumeKey>, DbError> {
+    pub fn known_volumes(&self) -> Result<BTreeSet<VolumeKey>, DbError> {
         let rows = self.volumes.scan()?;
         rows.map(|row| row.map(|(key, ())| from_table(key)))
             .collect()
@@ -30,10 +30,10 @@ impl Admin {
                 return Ok(false);
             }
         }
-        let mut changes = self.change();
+        let mut changes = self.begin_changes();
         changes.has_members = true;
         changes.batch().delete(&self.volumes, &to_table(volume))?;
-        self.commit(changes)?;
+        self.commit_changes(changes)?;
         Ok(true)
     }
 

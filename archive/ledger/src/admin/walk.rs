@@ -50,13 +50,13 @@ pub struct WalkPage<T> {
 
 impl FileWalk {
     /// Begins at the first file.
-    pub const fn over(scope: WalkScope) -> Self {
+    pub const fn over_scope(scope: WalkScope) -> Self {
         Self { scope, after: None }
     }
 
     /// Begins behind a name.
     #[must_use]
-    pub fn behind(self, after: Option<FileName>) -> Self {
+    pub fn after_name(self, after: Option<FileName>) -> Self {
         Self { after, ..self }
     }
 
@@ -67,7 +67,7 @@ impl FileWalk {
 
     /// Shows the next rows to `take` for as long as it returns `true`. Returns whether no row follows. The last row
     /// that was shown counts as looked at.
-    pub fn each(
+    pub fn walk_each(
         &mut self,
         admin: &Admin,
         mut take: impl FnMut(AdminRow) -> bool,
@@ -84,7 +84,7 @@ impl FileWalk {
     }
 
     /// Looks at the next rows, and returns the page of the values that `pick` makes of them.
-    pub fn page<T>(
+    pub fn next_page<T>(
         &mut self,
         admin: &Admin,
         limits: PageLimits,
@@ -117,7 +117,7 @@ impl Admin {
         after: Option<&FileName>,
     ) -> Result<Box<dyn Iterator<Item = Result<AdminRow, DbError>> + '_>, DbError> {
         let (node, volume) = match scope {
-            WalkScope::Archive => return Ok(Box::new(self.files(after)?)),
+            WalkScope::Archive => return Ok(Box::new(self.list_files(after)?)),
             WalkScope::Node(node) => (node.clone(), None),
             WalkScope::Volume(VolumeKey {
                 replica,
@@ -132,17 +132,17 @@ impl Admin {
         let scope = scope.clone();
         if !self.is_counted() {
             // The index is compared with the rows while they are counted: nobody relies on it before.
-            let rows = self.files(after)?;
+            let rows = self.list_files(after)?;
             return Ok(Box::new(rows.filter(move |row| match row {
-                Ok(row) => scope.has(&row.record),
+                Ok(row) => scope.has_record(&row.record),
                 Err(_) => true,
             })));
         }
-        let names = self.at_one_moment(|| self.places.names(&node, volume, after))?;
+        let names = self.at_one_moment(|| self.places.list_names(&node, volume, after))?;
         // A row is read when its turn comes: the file may have moved since its name was.
         Ok(Box::new(names.filter_map(move |name| {
             let row = name.and_then(|name| self.file(&name));
-            row.map(|row| row.filter(|row| scope.has(&row.record)))
+            row.map(|row| row.filter(|row| scope.has_record(&row.record)))
                 .transpose()
         })))
     }

@@ -15,23 +15,24 @@ mod tests;
 use std::collections::BTreeMap;
 
 use archive_daemon::Clock;
-use archive_db::{DbError, Table, Text, Value};
+use archive_db::{DbError, Table, TableValue, Text};
 use archive_decisions::store::FileRecord;
 use archive_model::{AnomalyClass, AnomalyKind, FileName, Groups, ReplicaId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
-use self::running::{AnomalyFigures, waits};
+use self::running::{AnomalyFigures, waits_for_person};
 use super::{
-    AnomalyChange, AnomalyRecord, ClosedAnomaly, DatedReason, Look, compare, found_again, is_within,
+    AnomalyChange, AnomalyRecord, ClosedAnomaly, DatedReason, Look, compare_kinds, found_again,
+    is_within,
 };
 use crate::admin::{Admin, AuditLine};
 
 type Key = (Text<FileName>, Text<ReplicaId>, String);
 
-impl Value for AnomalyRecord {}
+impl TableValue for AnomalyRecord {}
 
-impl Value for ClosedAnomaly {}
+impl TableValue for ClosedAnomaly {}
 
 /// An anomaly of one file in one replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,8 +83,8 @@ pub struct Anomalies {
 impl Anomalies {
     /// Opens the tables of anomalies and counts their rows.
     pub fn open(admin: &Admin, clock: Clock) -> Result<Self, DbError> {
-        let open: Table<Key, AnomalyRecord> = admin.table("anomalies")?;
-        let log: Table<u64, ClosedAnomaly> = admin.table("anomaly-log")?;
+        let open: Table<Key, AnomalyRecord> = admin.open_table("anomalies")?;
+        let log: Table<u64, ClosedAnomaly> = admin.open_table("anomaly-log")?;
         let mut running = AnomalyFigures {
             next_id: log.last()?.map_or(1, |(id, _)| id.saturating_add(1)),
             ..AnomalyFigures::default()
@@ -96,14 +97,14 @@ impl Anomalies {
             running.add(&filed);
             // The rows are sorted: those of one file in one replica come together.
             let of = Some((file, replica.clone()));
-            if waits(&filed) && last != of {
+            if waits_for_person(&filed) && last != of {
                 *running.waiting.entry(replica).or_default() += 1;
                 last = of;
             }
         }
         for row in log.scan()? {
             let (_, closed) = row?;
-            running.ended(&closed.replica, &closed.filed, closed.ended.at, now);
+            running.count_ended(&closed.replica, &closed.filed, closed.ended.at, now);
         }
         Ok(Self {
             admin: admin.clone(),
@@ -116,11 +117,11 @@ impl Anomalies {
     }
 
     /// Files the anomalies that a look found, and closes those that it could have found and did not.
-    pub fn look(&self, filing: Filing<'_>, look: &Look) -> Result<LookResult, DbError> {
+    pub fn file_look(&self, filing: Filing<'_>, look: &Look) -> Result<LookResult, DbError> {
         self.file(&mut self.running(), filing, look)
     }
 
-    /// Files and closes as [`Anomalies::look`] does if `is_so` returns `true` for the file's record and the anomalies
+    /// Files and closes as [`Anomalies::file_look`] does if `is_so` returns `true` for the file's record and the anomalies
     /// that are filed of the file in any replica. Otherwise the file has changed since the look: files nothing, and
     /// returns `None`. A copy that is recorded later closes what was filed before.
     pub fn look_while(
@@ -145,7 +146,7 @@ impl Anomalies {
         look: &Look,
     ) -> Result<LookResult, DbError> {
         let filed = self.filed(filing.file, filing.replica)?;
-        let changes = compare(&filed, look, self.clock.now(), running.next_id);
+        let changes = compare_kinds(&filed, look, self.clock.now(), running.next_id);
         self.write(running, filing, &changes)?;
         let mut found = LookResult::default();
         for change in changes {
@@ -185,7 +186,7 @@ impl Anomalies {
     }
 
     /// Accepts an anomaly. Returns `false` if it is not open any more, or has become more than `most`.
-    pub fn accept(
+    pub fn accept_anomaly(
         &self,
         row: &AnomalyRow,
         most: &AnomalyKind,
@@ -206,21 +207,21 @@ impl Anomalies {
             accepted: Some(ended),
             ..old.clone()
         };
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         changes.batch().put(&self.open, &key(row), &new)?;
         let what = format!("a{}: {} accepted: {why}", new.id, new.kind);
-        changes.note(self.line(filing(row, who), what));
+        changes.note_line(self.line(filing(row, who), what));
         let before = self.filed(&row.file, &row.replica)?;
-        self.admin.commit(changes)?;
+        self.admin.commit_changes(changes)?;
         running.subtract(&old);
         running.add(&new);
-        running.count(&row.replica, &before, &self.filed(&row.file, &row.replica)?);
+        running.count_open(&row.replica, &before, &self.filed(&row.file, &row.replica)?);
         self.notify_change();
         Ok(true)
     }
 
     /// Remembers what came of an attempt to repair one.
-    pub fn note(&self, row: &AnomalyRow, note: &str) -> Result<(), DbError> {
+    pub fn note_anomaly(&self, row: &AnomalyRow, note: &str) -> Result<(), DbError> {
         let _running = self.running();
         let Some(old) = self
             .open
@@ -236,9 +237,9 @@ impl Anomalies {
             note: Some(note.to_owned()),
             ..old
         };
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         changes.batch().put(&self.open, &key(row), &new)?;
-        self.admin.commit(changes)
+        self.admin.commit_changes(changes)
     }
 
     /// Returns the open and accepted anomalies of one file.
@@ -249,11 +250,13 @@ impl Anomalies {
 
     /// Returns the open and accepted anomalies, sorted by file, then replica, then kind. Damage of the table ends the
     /// rows with an error.
-    pub fn rows(&self) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
+    pub fn list_rows(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<AnomalyRow, DbError>> + '_, DbError> {
         Ok(self.open.scan()?.map(|row| row.map(open_row)))
     }
 
-    /// Returns the open and accepted anomalies as [`Anomalies::rows`] does, from the first after `last` on.
+    /// Returns the open and accepted anomalies as [`Anomalies::list_rows`] does, from the first after `last` on.
     pub fn rows_after(
         &self,
         last: Option<&AnomalyRow>,
@@ -283,7 +286,7 @@ impl Anomalies {
 
     /// Returns the anomaly with that id, if it is open or accepted.
     pub fn by_id(&self, id: u64) -> Result<Option<AnomalyRow>, DbError> {
-        for row in self.rows()? {
+        for row in self.list_rows()? {
             let row = row?;
             if row.filed.id == id {
                 return Ok(Some(row));
@@ -293,7 +296,7 @@ impl Anomalies {
     }
 
     /// Returns the number of open anomalies by kind, without the accepted ones.
-    pub fn kinds(&self) -> BTreeMap<AnomalyClass, u64> {
+    pub fn count_kinds(&self) -> BTreeMap<AnomalyClass, u64> {
         self.running().kinds.clone()
     }
 
@@ -304,7 +307,7 @@ impl Anomalies {
     }
 
     /// Changes whenever something is filed or closed.
-    pub fn changes(&self) -> watch::Receiver<u64> {
+    pub fn watch_changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
@@ -327,14 +330,14 @@ impl Anomalies {
         let key = |filed: &AnomalyRecord| {
             let file = Text(filing.file.clone());
             let replica = Text(filing.replica.clone());
-            (file, replica, filed.slot())
+            (file, replica, filed.slot_key())
         };
         let before = self.filed(filing.file, filing.replica)?;
-        let mut batch = self.admin.change();
+        let mut batch = self.admin.begin_changes();
         for change in changes {
             if let AnomalyChange::Update(new) | AnomalyChange::Reopen(new) = change
                 && let Some(old) = before.iter().find(|old| old.id == new.id)
-                && old.slot() != new.slot()
+                && old.slot_key() != new.slot_key()
             {
                 batch.batch().delete(&self.open, &key(old))?;
             }
@@ -379,10 +382,10 @@ impl Anomalies {
                 }
             };
             if let Some(what) = what {
-                batch.note(self.line(filing, what));
+                batch.note_line(self.line(filing, what));
             }
         }
-        self.admin.commit(batch)?;
+        self.admin.commit_changes(batch)?;
         for change in changes {
             match change {
                 AnomalyChange::File(new) => {
@@ -397,12 +400,12 @@ impl Anomalies {
                 }
                 AnomalyChange::Close(old, _) => {
                     running.subtract(old);
-                    running.ended(filing.replica, old, now, now);
+                    running.count_ended(filing.replica, old, now, now);
                 }
             }
         }
         let after = self.filed(filing.file, filing.replica)?;
-        running.count(filing.replica, &before, &after);
+        running.count_open(filing.replica, &before, &after);
         self.notify_change();
         Ok(())
     }
@@ -427,7 +430,7 @@ impl Anomalies {
 }
 
 fn key(row: &AnomalyRow) -> Key {
-    let slot = row.filed.slot();
+    let slot = row.filed.slot_key();
     (Text(row.file.clone()), Text(row.replica.clone()), slot)
 }
 

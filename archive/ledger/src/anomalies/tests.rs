@@ -135,7 +135,7 @@ fn every_small_filing_under_every_small_look() {
 }
 
 fn hold(old: &[AnomalyRecord], look: &Look) {
-    let changes = compare(old, look, at(9), 100);
+    let changes = compare_kinds(old, look, at(9), 100);
     let (open, closed) = after(old.to_vec(), &changes);
     let story = || format!("{old:#?}\n{look:#?}\n{changes:#?}");
     let words: Vec<_> = open.iter().map(|filed| filed.kind.class()).collect();
@@ -187,16 +187,16 @@ fn hold(old: &[AnomalyRecord], look: &Look) {
 #[test]
 fn silence_closes_nothing_and_catalog_no_damage() {
     for kind in kinds() {
-        assert!(!LookQuality::Nothing.judges(&kind));
+        assert!(!LookQuality::Nothing.can_judge(&kind));
         let remembered = matches!(
             kind,
             AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_) | AnomalyKind::Lost(_)
         );
-        assert_eq!(LookQuality::Listing.judges(&kind), !remembered, "{kind}");
+        assert_eq!(LookQuality::Listing.can_judge(&kind), !remembered, "{kind}");
     }
     let lost = AnomalyKind::Lost(vec![(0, 1)]);
     assert!(
-        !LookQuality::Bytes.judges(&lost),
+        !LookQuality::Bytes.can_judge(&lost),
         "one copy says nothing of the others"
     );
 }
@@ -226,7 +226,7 @@ fn loss_shrinks_by_found_groups_until_closed() {
                     let AnomalyKind::Lost(ranges) = &new.kind else {
                         panic!("{new:?}")
                     };
-                    let now = Groups::touching(ranges.iter().map(|(a, b)| *a..*b));
+                    let now = Groups::groups_touching(ranges.iter().map(|(a, b)| *a..*b));
                     assert_eq!(now, left.iter().copied().collect());
                     assert!(!left.is_empty() && left != lost);
                 }
@@ -271,7 +271,7 @@ fn stored_copy_closes_unexpected_only_in_its_place() {
                 size: 65536,
                 place: Some(place("n")),
             };
-            let changes = compare(&[unexpected(at)], &look, self::at(9), 100);
+            let changes = compare_kinds(&[unexpected(at)], &look, self::at(9), 100);
             assert_eq!(changes.len(), usize::from(is_closed), "{quality:?} {at:?}");
         }
     }
@@ -290,7 +290,7 @@ fn incomplete_store_needs_no_repair() {
         size: 65536,
         place: None,
     };
-    let changes = compare(&[], &look, at(9), 1);
+    let changes = compare_kinds(&[], &look, at(9), 1);
     assert!(matches!(&changes[..], [AnomalyChange::File(filed)] if !filed.is_first));
 }
 
@@ -316,7 +316,7 @@ fn good_sibling_leaves_damage_of_other_copy_open() {
         ("n", vec![], vec![("m", &two)]),
         ("m", vec![], vec![]),
     ] {
-        let changes = compare(&open, &read(node, &found), at(9), 100);
+        let changes = compare_kinds(&open, &read(node, &found), at(9), 100);
         (open, _) = after(open, &changes);
         let filed: Vec<_> = open
             .iter()
@@ -345,7 +345,7 @@ fn absent_copy_closes_its_own_damage_only() {
     for kind in kinds() {
         let is_damaged = matches!(kind, AnomalyKind::Corrupt(_) | AnomalyKind::Unreadable(_));
         let closes = |node| {
-            let changes = compare(&[at_node(&kind, node)], &look, at(9), 100);
+            let changes = compare_kinds(&[at_node(&kind, node)], &look, at(9), 100);
             matches!(&changes[..], [AnomalyChange::Close(..)])
         };
         assert_eq!(closes("n"), is_damaged, "{kind}");

@@ -16,15 +16,15 @@ fn line(number: u64) -> AuditLine {
 
 fn note(admin: &Admin, numbers: std::ops::Range<u64>) {
     for number in numbers {
-        let mut changes = admin.change();
-        changes.note(line(number));
-        admin.commit(changes).unwrap();
+        let mut changes = admin.begin_changes();
+        changes.note_line(line(number));
+        admin.commit_changes(changes).unwrap();
     }
 }
 
 /// Returns the lines of the trail, and how many of them are in the log.
 fn said(admin: &Admin, at: &Path) -> (Vec<String>, usize) {
-    let entries: Vec<_> = Trail::read(admin, at)
+    let entries: Vec<_> = Trail::read_trail(admin, at)
         .unwrap()
         .map(Result::unwrap)
         .collect();
@@ -51,7 +51,7 @@ fn trail_is_whole_wherever_its_writer_stopped() {
     assert_eq!(said(&admin, &at), (vec![], 0));
     note(&admin, 0..5);
     assert_eq!(said(&admin, &at), (expected(5), 0));
-    let log = trail_writer::open(&admin, &at, &|| false).unwrap();
+    let log = trail_writer::open_trail_log(&admin, &at, &|| false).unwrap();
     let (log, is_all) = trail_writer::write_next(log, &admin).unwrap();
     assert!(is_all);
     assert_eq!(said(&admin, &at), (expected(5), 5));
@@ -68,7 +68,7 @@ fn trail_is_whole_wherever_its_writer_stopped() {
     dying.append(&rows).unwrap();
     drop(dying);
     assert_eq!(said(&admin, &at), (expected(8), 8));
-    let log = trail_writer::open(&admin, &at, &|| false).unwrap();
+    let log = trail_writer::open_trail_log(&admin, &at, &|| false).unwrap();
     let (log, _) = trail_writer::write_next(log, &admin).unwrap();
     assert_eq!(said(&admin, &at), (expected(8), 8));
     note(&admin, 8..9);
@@ -76,16 +76,20 @@ fn trail_is_whole_wherever_its_writer_stopped() {
     assert_eq!(said(&admin, &at), (expected(9), 9));
     drop(admin);
     let admin = Admin::init(&directory.path().join("data")).unwrap();
-    trail_writer::open(&admin, &at, &|| false).unwrap();
+    trail_writer::open_trail_log(&admin, &at, &|| false).unwrap();
     // Somebody takes the log away.
     fs::remove_dir_all(&at).unwrap();
-    let refused = trail_writer::open(&admin, &at, &|| false);
+    let refused = trail_writer::open_trail_log(&admin, &at, &|| false);
     assert!(
         matches!(refused, Err(LogError::Changed { .. })),
         "{refused:?}"
     );
     assert!(
-        Trail::read(&admin, &at).unwrap().last().unwrap().is_err(),
+        Trail::read_trail(&admin, &at)
+            .unwrap()
+            .last()
+            .unwrap()
+            .is_err(),
         "a hole is no end"
     );
 }
@@ -116,11 +120,11 @@ impl Writers<'_> {
         for step in steps {
             match step {
                 WriterStep::Commit => {
-                    let mut changes = self.admin.change();
+                    let mut changes = self.admin.begin_changes();
                     for number in [self.committed, self.committed + 1] {
-                        changes.note(line(number));
+                        changes.note_line(line(number));
                     }
-                    self.admin.commit(changes).unwrap();
+                    self.admin.commit_changes(changes).unwrap();
                     self.committed += 2;
                 }
                 WriterStep::Append => {
@@ -147,7 +151,7 @@ fn trail_is_gapless_while_writers_take_steps() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path().join("audit");
     let admin = Admin::init(&directory.path().join("data")).unwrap();
-    let begun = trail_writer::open(&admin, &at, &|| false).unwrap();
+    let begun = trail_writer::open_trail_log(&admin, &at, &|| false).unwrap();
     drop(begun);
     let options = LogOptions {
         known: admin.log_end().unwrap(),
@@ -157,7 +161,7 @@ fn trail_is_gapless_while_writers_take_steps() {
     let mut writers = Writers {
         admin: &admin,
         log,
-        position: LogPosition::start(),
+        position: LogPosition::first_position(),
         committed: 0,
     };
     let turns: [&[WriterStep]; 5] = [

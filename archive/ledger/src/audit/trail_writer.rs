@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use archive_daemon::{Clock, Gauge, Notifier, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Gauge, Notifier, Worker, WorkerStep, WorkerStepError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -77,19 +77,21 @@ impl TrailWriter {
             tracing::error!(%error, "the audit log is refused; nothing is appended to it");
         }
         self.parts.refused.set(1);
-        self.parts.notifier.raise(INCIDENT, error.to_string());
+        self.parts
+            .notifier
+            .raise_incident(INCIDENT, error.to_string());
     }
 
     fn accept(&self) {
         self.parts.refused.set(0);
-        self.parts.notifier.resolve(INCIDENT);
+        self.parts.notifier.resolve_incident(INCIDENT);
     }
 }
 
 impl Worker for TrailWriter {
     const NAME: &'static str = "audit-log";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let parts = &self.parts;
         let now = parts.clock.instant();
         let admin = parts.admin.clone();
@@ -98,7 +100,7 @@ impl Worker for TrailWriter {
         match std::mem::replace(&mut self.state, State::Unread) {
             State::Poisoned => {
                 self.state = State::Poisoned;
-                Ok(Step::Idle(REFUSED))
+                Ok(WorkerStep::Idle(REFUSED))
             }
             State::Good(log, since) if now.saturating_duration_since(since) < AGAIN => {
                 let written = spawn_blocking(move || write_next(log, &admin)).await?;
@@ -106,33 +108,34 @@ impl Worker for TrailWriter {
                     Ok((log, is_all)) => {
                         self.state = State::Good(log, since);
                         Ok(if is_all {
-                            Step::Idle(PAUSE)
+                            WorkerStep::Idle(PAUSE)
                         } else {
-                            Step::Again
+                            WorkerStep::Again
                         })
                     }
                     Err(LogError::Disk(error)) => {
                         self.refuse(&LogError::Disk(error));
                         self.state = State::Poisoned;
-                        Ok(Step::Idle(REFUSED))
+                        Ok(WorkerStep::Idle(REFUSED))
                     }
                     // The log is read anew before anything more is appended.
                     Err(error) => Err(error.into()),
                 }
             }
             State::Good(..) | State::Unread => {
-                let opened =
-                    spawn_blocking(move || open(&admin, &directory, &|| stop.is_cancelled()));
+                let opened = spawn_blocking(move || {
+                    open_trail_log(&admin, &directory, &|| stop.is_cancelled())
+                });
                 match opened.await? {
                     Ok(log) => {
                         self.accept();
                         self.state = State::Good(log, now);
-                        Ok(Step::Again)
+                        Ok(WorkerStep::Again)
                     }
-                    Err(LogError::Stopped) => Ok(Step::Idle(PAUSE)),
+                    Err(LogError::Stopped) => Ok(WorkerStep::Idle(PAUSE)),
                     Err(error @ LogError::Changed { .. }) => {
                         self.refuse(&error);
-                        Ok(Step::Idle(REFUSED))
+                        Ok(WorkerStep::Idle(REFUSED))
                     }
                     Err(error) => Err(error.into()),
                 }
@@ -142,7 +145,7 @@ impl Worker for TrailWriter {
 }
 
 /// Opens the log of these admin data.
-pub(super) fn open(
+pub(super) fn open_trail_log(
     admin: &Admin,
     directory: &std::path::Path,
     is_stopping: &dyn Fn() -> bool,
@@ -150,8 +153,8 @@ pub(super) fn open(
     let mut known = admin.log_end()?;
     if known.is_none() && LogWalk::open(directory)?.next().is_none() {
         // From now on the admin data say that the log was empty.
-        admin.set_log_end(LogPosition::start(), 0)?;
-        known = Some(LogPosition::start());
+        admin.set_log_end(LogPosition::first_position(), 0)?;
+        known = Some(LogPosition::first_position());
     }
     let options = LogOptions {
         known,

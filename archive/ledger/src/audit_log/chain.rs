@@ -104,7 +104,7 @@ impl TrailLineJson {
 
 impl Chain {
     /// Returns the chain before the first line.
-    pub const fn start() -> Self {
+    pub const fn start_chain() -> Self {
         Self {
             next: 0,
             previous: LineHash([0; 32]),
@@ -126,7 +126,11 @@ impl Chain {
     /// # Errors
     ///
     /// [`serde_json::Error`] if the number is not the next one, or the line cannot be written as JSON.
-    pub fn line(&mut self, number: u64, line: &AuditLine) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn chain_line(
+        &mut self,
+        number: u64,
+        line: &AuditLine,
+    ) -> Result<Vec<u8>, serde_json::Error> {
         if number != self.next {
             let why = format!("line {number} was to follow as line {}", self.next);
             return Err(serde::ser::Error::custom(why));
@@ -148,7 +152,7 @@ impl Chain {
     /// # Errors
     ///
     /// The reason why the line is not the next one of the chain, for people.
-    pub fn accept(&mut self, bytes: &[u8]) -> Result<TrailLine, String> {
+    pub fn accept_line(&mut self, bytes: &[u8]) -> Result<TrailLine, String> {
         let (entry, previous) = parse(bytes)?;
         if entry.number != self.next {
             return Err(format!(
@@ -165,7 +169,7 @@ impl Chain {
     }
 
     /// Returns the chain that leads to a line, as the line itself says.
-    pub(super) fn before(bytes: &[u8]) -> Result<Self, String> {
+    pub(super) fn chain_before(bytes: &[u8]) -> Result<Self, String> {
         let (entry, previous) = parse(bytes)?;
         let next = entry.number;
         Ok(Self { next, previous })

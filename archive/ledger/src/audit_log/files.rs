@@ -13,7 +13,7 @@ use super::{LogError, LogPosition};
 const LONGEST_LINE: u64 = 8 << 20;
 
 /// Returns the path of the log file with this number.
-pub(super) fn path(at: &Path, number: u64) -> PathBuf {
+pub(super) fn log_path(at: &Path, number: u64) -> PathBuf {
     at.join(format!("audit-{number:06}.jsonl"))
 }
 
@@ -47,7 +47,7 @@ impl LogWalk {
     ///
     /// [`LogError`] if the directory cannot be listed, or a file is missing between others.
     pub fn open(at: &Path) -> Result<Self, LogError> {
-        let entries = match directory::list(at) {
+        let entries = match directory::list_directory(at) {
             Err(error) if error.is_absent() => Vec::new(),
             other => other?,
         };
@@ -57,19 +57,20 @@ impl LogWalk {
         for (expected, found) in (0..).zip(&numbers) {
             if expected != *found {
                 return Err(LogError::Changed {
-                    file: path(at, expected),
+                    file: log_path(at, expected),
                     line: 1,
                     why: "the file is gone".to_owned(),
                 });
             }
         }
-        let mut walk = Self::over(numbers.iter().map(|number| path(at, *number)).collect());
-        walk.chain = Some(Chain::start());
+        let mut walk =
+            Self::over_files(numbers.iter().map(|number| log_path(at, *number)).collect());
+        walk.chain = Some(Chain::start_chain());
         Ok(walk)
     }
 
     /// Walks over `files`, in this order. The chain before them is taken from their first line.
-    pub fn over(files: Vec<PathBuf>) -> Self {
+    pub fn over_files(files: Vec<PathBuf>) -> Self {
         Self {
             files,
             at: 0,
@@ -86,7 +87,7 @@ impl LogWalk {
     /// Returns the position after the last line that was read.
     pub fn position(&self) -> LogPosition {
         LogPosition {
-            chain: self.chain.unwrap_or(Chain::start()),
+            chain: self.chain.unwrap_or(Chain::start_chain()),
             file: self.at as u64,
             length: self.length,
         }
@@ -104,7 +105,7 @@ impl LogWalk {
 
     /// Returns the number of the last file, and its length with its torn bytes, once all lines were read; if there are
     /// no files, those of `position`.
-    pub(super) fn end(&self, position: LogPosition) -> (u64, u64) {
+    pub(super) fn end_at(&self, position: LogPosition) -> (u64, u64) {
         if self.files.is_empty() {
             return (position.file, position.length);
         }
@@ -116,7 +117,7 @@ impl LogWalk {
     }
 
     /// Returns the error that the last line read is not what was written.
-    pub fn changed(&self, why: impl Into<String>) -> LogError {
+    pub fn log_changed(&self, why: impl Into<String>) -> LogError {
         LogError::Changed {
             file: self
                 .files
@@ -136,7 +137,10 @@ impl LogWalk {
             };
             let reader = match &mut self.reader {
                 Some(reader) => reader,
-                none => none.insert(BufReader::with_capacity(1 << 18, directory::open(path)?)),
+                none => none.insert(BufReader::with_capacity(
+                    1 << 18,
+                    directory::open_directory(path)?,
+                )),
             };
             let mut bytes = Vec::new();
             reader
@@ -147,11 +151,13 @@ impl LogWalk {
             let is_whole = bytes.pop_if(|last| *last == b'\n').is_some();
             if is_whole {
                 self.line += 1;
-                let before = Chain::before(&bytes);
+                let before = Chain::chain_before(&bytes);
                 self.is_garbage = before.is_err();
-                let own = before.map_err(|why| self.changed(why))?;
+                let own = before.map_err(|why| self.log_changed(why))?;
                 let mut chain = self.chain.unwrap_or(own);
-                let entry = chain.accept(&bytes).map_err(|why| self.changed(why))?;
+                let entry = chain
+                    .accept_line(&bytes)
+                    .map_err(|why| self.log_changed(why))?;
                 self.chain = Some(chain);
                 self.length += bytes.len() as u64 + 1;
                 return Ok(Some(entry));
@@ -160,7 +166,7 @@ impl LogWalk {
             if !bytes.is_empty() && (!is_last || bytes.len() as u64 == LONGEST_LINE) {
                 self.line += 1;
                 self.is_garbage = true;
-                return Err(self.changed("the line has no end"));
+                return Err(self.log_changed("the line has no end"));
             }
             self.torn = bytes;
             if is_last {

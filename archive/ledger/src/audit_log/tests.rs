@@ -41,8 +41,8 @@ fn open(at: &Path, known: Option<LogPosition>, rows: &Table) -> Result<AuditLog,
 
 /// Writes a log of [`LINES`] lines. Returns the position after each line, and the content of each file.
 fn written(at: &Path) -> (Vec<LogPosition>, Vec<Vec<u8>>) {
-    let mut log = open(at, Some(LogPosition::start()), &rows(0, 0)).unwrap();
-    let mut positions = vec![LogPosition::start()];
+    let mut log = open(at, Some(LogPosition::first_position()), &rows(0, 0)).unwrap();
+    let mut positions = vec![LogPosition::first_position()];
     for number in 0..LINES {
         positions.push(log.append(&[(number, line(number))]).unwrap());
     }
@@ -63,7 +63,7 @@ fn put(at: &Path, contents: &[Vec<u8>]) {
     _ = fs::remove_dir_all(at);
     fs::create_dir(at).unwrap();
     for (number, bytes) in contents.iter().enumerate() {
-        fs::write(files::path(at, number as u64), bytes).unwrap();
+        fs::write(files::log_path(at, number as u64), bytes).unwrap();
     }
 }
 
@@ -101,12 +101,12 @@ fn chain_continues_over_files_and_restart() {
     let log = open(&at, Some(last), &rows(LINES - 1, LINES)).unwrap();
     assert_eq!((log.position, contents(&at)), (last, files.clone()));
     let paths: Vec<_> = (0..files.len())
-        .map(|number| files::path(&at, number as u64))
+        .map(|number| files::log_path(&at, number as u64))
         .collect();
-    let verified = verify(&paths).unwrap();
+    let verified = verify_log(&paths).unwrap();
     assert_eq!((verified.lines, verified.numbers), (LINES, 0..LINES));
     assert_eq!((verified.head, verified.torn), (last.chain.previous(), 0));
-    let rest = verify(&paths[1..]).unwrap();
+    let rest = verify_log(&paths[1..]).unwrap();
     assert_eq!(
         (rest.numbers.end, rest.head),
         (LINES, last.chain.previous())
@@ -242,7 +242,7 @@ fn tampered_lines_are_noticed() {
             }
         }
         put(&at, &files);
-        fs::remove_file(files::path(&at, file as u64)).unwrap();
+        fs::remove_file(files::log_path(&at, file as u64)).unwrap();
         assert!(is_refused(&at, last), "file {file} is gone");
     }
     // A line more, well formed, that the archive did not write.
@@ -251,12 +251,12 @@ fn tampered_lines_are_noticed() {
     forked
         .last_mut()
         .unwrap()
-        .extend(chain.line(LINES, &line(99)).unwrap());
+        .extend(chain.chain_line(LINES, &line(99)).unwrap());
     put(&at, &forked);
     assert!(is_refused(&at, last));
     // The whole log written anew, with right hashes and one changed word.
     let other = directory.path().join("other");
-    let mut log = open(&other, Some(LogPosition::start()), &rows(0, 0)).unwrap();
+    let mut log = open(&other, Some(LogPosition::first_position()), &rows(0, 0)).unwrap();
     for number in 0..LINES {
         let mut line = line(number);
         if number == 3 {
@@ -281,7 +281,7 @@ fn tampered_lines_are_noticed() {
 #[test]
 fn the_highest_number_is_refused() {
     let at = tempfile::tempdir().unwrap();
-    let path = files::path(at.path(), 0);
+    let path = files::log_path(at.path(), 0);
     let number = u64::MAX;
     let zeros = "0".repeat(64);
     let text = format!(
@@ -290,6 +290,6 @@ fn the_highest_number_is_refused() {
     );
     let mut file = AppendFile::open(&path).unwrap();
     file.append(text.as_bytes()).unwrap();
-    let error = verify(&[path]).unwrap_err().to_string();
+    let error = verify_log(&[path]).unwrap_err().to_string();
     assert!(error.contains("the highest there is"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! Two replicas that keep bytes and one that keeps checksums, in every state, under everything that can be filed.
 
-use archive_decisions::store::{Content, Phase};
+use archive_decisions::store::{Content, NamePhase};
 use archive_model::{
     Digests, FileName, Finder, Groups, NodeId, NodeKey, Root, VolumeId, VolumeKey,
 };
@@ -164,13 +164,13 @@ fn hold(cases: &[Case; 3]) {
             state: state.clone(),
             node: Some(node),
             volume: Some(volume),
-            ..ReplicaRecord::started(kind, true, Timestamp::UNIX_EPOCH)
+            ..ReplicaRecord::started_record(kind, true, Timestamp::UNIX_EPOCH)
         };
         replicas.insert(id(name), copy);
     }
     let record = FileRecord {
         name: FileName::new("a").unwrap(),
-        phase: Phase::Bound,
+        phase: NamePhase::Bound,
         upload: None,
         content: Some(Content {
             root: Root::from_bytes([1; 32]),
@@ -185,7 +185,7 @@ fn hold(cases: &[Case; 3]) {
         filed: &rows,
     };
     let says = |what: usize| IDS.iter().zip(cases).filter(move |(_, case)| case.3[what]);
-    let good: Vec<&str> = vouched.good().map(|(id, _)| id.as_str()).collect();
+    let good: Vec<&str> = vouched.good_copies().map(|(id, _)| id.as_str()).collect();
     assert_eq!(
         good,
         says(0).map(|(id, _)| *id).collect::<Vec<_>>(),
@@ -194,7 +194,11 @@ fn hold(cases: &[Case; 3]) {
     let has_bytes = good.iter().any(|id| *id != "three");
     for replica in IDS {
         let others = good.iter().filter(|id| **id != "three" && **id != replica);
-        assert_eq!(vouched.others(&id(replica)), others.count(), "{cases:?}");
+        assert_eq!(
+            vouched.other_good_copies(&id(replica)),
+            others.count(),
+            "{cases:?}"
+        );
     }
     let waited: Vec<&str> = if has_bytes {
         says(1).map(|(id, _)| *id).collect()
@@ -202,10 +206,10 @@ fn hold(cases: &[Case; 3]) {
         let of_bytes = says(2).filter(|(id, case)| case.3[1] || **id != "three");
         of_bytes.map(|(id, _)| *id).collect()
     };
-    let lacking = vouched.lacking();
+    let lacking = vouched.lacking_replicas();
     let named: Vec<&str> = lacking.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(named, waited, "{cases:?}");
-    let missing = vouched.missing();
+    let missing = vouched.missing_reason();
     assert_eq!(
         missing.is_none(),
         waited.is_empty() && has_bytes,
@@ -214,7 +218,7 @@ fn hold(cases: &[Case; 3]) {
     for (replica, doubt) in lacking {
         let text = missing.clone().unwrap_or_default();
         assert!(text.contains(&format!("{replica}: {doubt}")), "{text}");
-        assert!(!doubt.failure().to_string().is_empty());
+        assert!(!doubt.store_failure().to_string().is_empty());
     }
 }
 
@@ -225,11 +229,11 @@ fn open_anomaly_is_named_before_accepted_one() {
     let one = id("one");
     let copy = ReplicaRecord {
         state: ReplicaState::UploadCompleted,
-        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+        ..ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
     };
     let record = FileRecord {
         name: FileName::new("a").unwrap(),
-        phase: Phase::Bound,
+        phase: NamePhase::Bound,
         upload: None,
         content: None,
         replicas: [(one.clone(), copy.clone())].into(),
@@ -245,11 +249,11 @@ fn open_anomaly_is_named_before_accepted_one() {
         filed: &rows,
     };
     assert_eq!(
-        vouched.doubt(&one, &copy),
-        Some(Doubt::Filed(&rows[1].filed))
+        vouched.doubt_copy(&one, &copy),
+        Some(CustodyDoubt::Filed(&rows[1].filed))
     );
     assert_eq!(
-        vouched.missing().as_deref(),
+        vouched.missing_reason().as_deref(),
         Some("its content is not known yet")
     );
 }
@@ -266,12 +270,12 @@ fn anomaly_of_another_place_is_no_doubt() {
         state: ReplicaState::UploadCompleted,
         node: Some(node),
         volume: Some(volume),
-        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+        ..ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
     };
     let one = id("one");
     let record = FileRecord {
         name: FileName::new("a").unwrap(),
-        phase: Phase::Bound,
+        phase: NamePhase::Bound,
         upload: None,
         content: None,
         replicas: [(one.clone(), copy.clone())].into(),
@@ -295,7 +299,7 @@ fn anomaly_of_another_place_is_no_doubt() {
             };
             let is_doubt = is_here || !is_of_one_copy;
             assert_eq!(
-                vouched.doubt(&one, &copy).is_some(),
+                vouched.doubt_copy(&one, &copy).is_some(),
                 is_doubt,
                 "{kind} {at}"
             );

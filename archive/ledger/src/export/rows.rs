@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::admin::Admin;
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, to_table};
 use crate::anomalies::{AnomalyRecord, ClosedAnomaly, DatedReason};
-use crate::requests::Request;
+use crate::requests::PersonRequest;
 use crate::standing::{DrainKey, DrainRow, DrainSource, ReplicaRow, Retirement};
 
 /// A row of one of these tables.
@@ -26,7 +26,7 @@ pub enum TableRow {
     /// An anomaly that was closed.
     ClosedAnomaly(ClosedRow),
     /// A request for an act that needs two persons.
-    Request(Request),
+    Request(PersonRequest),
     /// A replica that is being filled, or is retired.
     Replica(ReplicaLine),
     /// A retired volume.
@@ -98,7 +98,7 @@ pub struct RowCounts {
 pub struct Tables {
     anomalies: Table<(Text<FileName>, Text<ReplicaId>, String), AnomalyRecord>,
     closed: Table<u64, ClosedAnomaly>,
-    requests: Table<u64, Request>,
+    requests: Table<u64, PersonRequest>,
     replicas: Table<Text<ReplicaId>, ReplicaRow>,
     volumes: Table<VolumeTableKey, Retirement>,
     drains: Table<DrainKey, DrainRow>,
@@ -114,17 +114,17 @@ impl Tables {
     /// [`DbError`] if a table is not there.
     pub fn open(admin: &Admin) -> Result<Self, DbError> {
         Ok(Self {
-            anomalies: admin.table("anomalies")?,
-            closed: admin.table("anomaly-log")?,
-            requests: admin.table("requests")?,
-            replicas: admin.table("replicas")?,
-            volumes: admin.table(RETIRED_VOLUMES)?,
-            drains: admin.table("drains")?,
+            anomalies: admin.open_table("anomalies")?,
+            closed: admin.open_table("anomaly-log")?,
+            requests: admin.open_table("requests")?,
+            replicas: admin.open_table("replicas")?,
+            volumes: admin.open_table(RETIRED_VOLUMES)?,
+            drains: admin.open_table("drains")?,
         })
     }
 
     /// Returns every row of every table, kind by kind.
-    pub fn read(&self) -> Result<TableRows<'_>, DbError> {
+    pub fn read_tables(&self) -> Result<TableRows<'_>, DbError> {
         let anomalies = self.anomalies.scan()?.map(|row| {
             row.map(|((Text(file), Text(replica), _), filed)| {
                 TableRow::Anomaly(OpenRow {
@@ -161,7 +161,7 @@ impl Tables {
         });
         // The bare id comes first in the order of an export.
         let mut volumes: Vec<_> = volumes.collect::<Result<_, _>>()?;
-        volumes.sort_by_key(TableRow::place);
+        volumes.sort_by_key(TableRow::sort_key);
         let volumes = volumes.into_iter().map(Ok);
         let drains = self.drains.scan()?.map(|row| {
             row.map(|((Text(replica), Text(node), _), stands)| {
@@ -177,14 +177,14 @@ impl Tables {
     }
 
     /// Puts a row into the table of its kind.
-    pub fn load(&self, load: &mut Load, row: TableRow) -> Result<(), DbError> {
+    pub fn load_row(&self, load: &mut Load, row: TableRow) -> Result<(), DbError> {
         match row {
             TableRow::Anomaly(OpenRow {
                 file,
                 replica,
                 filed,
             }) => {
-                let key = (Text(file), Text(replica), filed.slot());
+                let key = (Text(file), Text(replica), filed.slot_key());
                 load.put(&self.anomalies, &key, &filed)
             }
             TableRow::ClosedAnomaly(ClosedRow {
@@ -224,7 +224,7 @@ impl Tables {
                     node,
                     volume: stands.volume.clone(),
                 };
-                load.put(&self.drains, &source.key(), &stands)
+                load.put(&self.drains, &source.drain_key(), &stands)
             }
         }
     }
@@ -232,11 +232,11 @@ impl Tables {
 
 impl TableRow {
     /// Returns the place of the row among all rows: first its kind, then the key by which its table is sorted.
-    pub fn place(&self) -> (u8, Vec<String>) {
+    pub fn sort_key(&self) -> (u8, Vec<String>) {
         let number = |number: u64| vec![format!("{number:020}")];
         match self {
             Self::Anomaly(row) => {
-                let slot = row.filed.slot();
+                let slot = row.filed.slot_key();
                 (0, vec![row.file.to_string(), row.replica.to_string(), slot])
             }
             Self::ClosedAnomaly(row) => (1, number(row.filed.id)),

@@ -22,7 +22,7 @@ pub(super) struct Snapshot<'a> {
 
 impl<'a> Snapshot<'a> {
     /// Begins to read everything while nobody changes anything.
-    pub(super) fn take(admin: &'a Admin, tables: &'a Tables) -> Result<Self, DbError> {
+    pub(super) fn take_snapshot(admin: &'a Admin, tables: &'a Tables) -> Result<Self, DbError> {
         let node = |(replica, id, row): (_, _, NodeRow)| ExportNode {
             replica,
             id,
@@ -30,10 +30,10 @@ impl<'a> Snapshot<'a> {
         };
         admin.at_one_moment(|| {
             Ok(Self {
-                files: Box::new(admin.files(None)?),
+                files: Box::new(admin.list_files(None)?),
                 nodes: Box::new(admin.all_nodes()?.map(move |row| row.map(node))),
-                rows: tables.read()?,
-                trail: admin.trail()?,
+                rows: tables.read_tables()?,
+                trail: admin.trail_snapshot()?,
             })
         })
     }

@@ -6,14 +6,14 @@ use crate::restore::testing::{archive, row};
 
 fn export(admin: &Admin, log: &Path, time: &str) -> (Vec<u8>, ExportSummary) {
     let mut out = Vec::new();
-    let export = Export {
+    let export = TablesExport {
         admin,
         log,
         archive: "kb",
         time: time.parse().unwrap(),
         is_stopping: &|| false,
     };
-    let exported = export.write(&mut out).unwrap();
+    let exported = export.write_export(&mut out).unwrap();
     (out, exported)
 }
 
@@ -55,20 +55,20 @@ fn traces_of_an_export_are_not_changes() {
     let log = directory.path().join("audit");
     let content = |time: &str| export(&admin, &log, time).1.content;
     let first = content("2026-01-01T00:00:00Z");
-    let name = format!("{}20260101T000000Z.jsonl.gz", prefix("kb"));
+    let name = format!("{}20260101T000000Z.jsonl.gz", file_prefix("kb"));
     let own = row(&name, 7);
-    let mut changes = admin.change();
-    admin.put(&mut changes, &own).unwrap();
-    changes.note(AuditLine {
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &own).unwrap();
+    changes.note_line(AuditLine {
         at: "2026-01-01T00:00:00Z".parse().unwrap(),
         who: "repository/kb".to_owned(),
         file: Some(own.record.name.clone()),
         what: "admin data exported".to_owned(),
     });
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
     assert_eq!(content("2026-01-02T00:00:00Z"), first);
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row("new", 8)).unwrap();
-    admin.commit(changes).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row("new", 8)).unwrap();
+    admin.commit_changes(changes).unwrap();
     assert_ne!(content("2026-01-02T00:00:00Z"), first);
 }

@@ -17,12 +17,12 @@ pub struct RequestedAct {
     /// The act as it was asked for. A volume or node that it names has its node and replica once the request is taken.
     pub act: Act,
     /// The record of its subject, made when the request was taken.
-    pub subject: Subject,
+    pub subject: ActSubject,
 }
 
 /// The subject of an act, as it was when the request was taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum ActSubject {
     /// Nothing is recorded: the act names all that it is about, or the request is not taken yet.
     None,
     /// The anomaly that is to be accepted, as bad as it was then and no worse.
@@ -54,7 +54,7 @@ pub struct AcceptedAnomaly {
     pub kind: AnomalyKind,
 }
 
-impl Subject {
+impl ActSubject {
     /// Returns the attic item, if the subject is one.
     pub const fn item(&self) -> Option<&PurgedItem> {
         match self {
@@ -75,7 +75,7 @@ impl Subject {
 /// An act that nothing is recorded of.
 impl From<Act> for RequestedAct {
     fn from(act: Act) -> Self {
-        let subject = Subject::None;
+        let subject = ActSubject::None;
         Self { act, subject }
     }
 }
@@ -126,9 +126,9 @@ impl RequestedAct {
     pub const fn file(&self) -> Option<&FileName> {
         match (&self.act, &self.subject) {
             (Act::Remove { name, .. } | Act::NewRoot { name, .. }, _) => Some(name),
-            (_, Subject::Anomaly(accepted)) => Some(&accepted.file),
-            (_, Subject::Item(item)) => item.name.as_ref(),
-            (_, Subject::None) => None,
+            (_, ActSubject::Anomaly(accepted)) => Some(&accepted.file),
+            (_, ActSubject::Item(item)) => item.name.as_ref(),
+            (_, ActSubject::None) => None,
         }
     }
 }
@@ -155,7 +155,7 @@ impl fmt::Display for RequestedAct {
                 last_copies,
             } => {
                 f.write_str("destroy ")?;
-                if let Subject::Item(item) = &self.subject {
+                if let ActSubject::Item(item) = &self.subject {
                     write!(f, "{item}, ")?;
                 }
                 if let Some(checksum) = checksum {
@@ -174,10 +174,10 @@ impl fmt::Display for RequestedAct {
             Act::Accept { anomaly } => {
                 write!(f, "accept anomaly {anomaly}")?;
                 match &self.subject {
-                    Subject::Anomaly(of) => {
+                    ActSubject::Anomaly(of) => {
                         write!(f, ": {} in replica {}: {}", of.file, of.replica, of.kind)
                     }
-                    Subject::None | Subject::Item(_) => Ok(()),
+                    ActSubject::None | ActSubject::Item(_) => Ok(()),
                 }
             }
             Act::NewRoot {

@@ -2,20 +2,20 @@
 //!
 //! # Errors
 //!
-//! All functions fail with [`RequestError`] if the step is not allowed or there is no such request, or if the database
+//! All functions fail with [`PersonRequestError`] if the step is not allowed or there is no such request, or if the database
 //! fails.
 
 use std::sync::Arc;
 
-use archive_db::{DbError, Table, Value};
+use archive_db::{DbError, Table, TableValue};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 
-use super::{Person, Request, RequestRefusal, RequestStatus, RequestedAct};
+use super::{Person, PersonRequest, RequestRefusal, RequestStatus, RequestedAct};
 use crate::admin::schema::{LAST_REQUEST, NUMBERS};
 use crate::admin::{Admin, AuditLine};
 
-impl Value for Request {
+impl TableValue for PersonRequest {
     const VERSION: u8 = 4;
 }
 
@@ -23,7 +23,7 @@ impl Value for Request {
 #[derive(Clone, Debug)]
 pub struct Requests {
     admin: Admin,
-    table: Table<u64, Request>,
+    table: Table<u64, PersonRequest>,
     numbers: Table<String, u64>,
     /// The lock that is held from the reading of a request until its next state is written.
     changing: Arc<Mutex<()>>,
@@ -31,7 +31,7 @@ pub struct Requests {
 
 /// The reason why a step was not done.
 #[derive(Debug, thiserror::Error)]
-pub enum RequestError {
+pub enum PersonRequestError {
     /// The caller may not, or not now.
     #[error(transparent)]
     NotAllowed(#[from] RequestRefusal),
@@ -47,71 +47,71 @@ impl Requests {
     /// Opens the table of the requests.
     pub fn new(admin: Admin) -> Result<Self, DbError> {
         Ok(Self {
-            table: admin.table("requests")?,
-            numbers: admin.table(NUMBERS)?,
+            table: admin.open_table("requests")?,
+            numbers: admin.open_table(NUMBERS)?,
             admin,
             changing: Arc::default(),
         })
     }
 
     /// Creates a request, and writes it with a line of the trail.
-    pub fn ask(
+    pub fn ask_request(
         &self,
         act: RequestedAct,
         reason: &str,
         person: &Person,
         now: Timestamp,
-    ) -> Result<Request, RequestError> {
+    ) -> Result<PersonRequest, PersonRequestError> {
         let _changing = self.changing.lock();
         let last = self.table.last()?.map_or(0, |(number, _)| number);
         // A restored archive does not know all of its earlier requests.
         let before = self.numbers.get(&LAST_REQUEST.to_owned())?;
         let last = last.max(before.unwrap_or_default());
-        let request = Request::ask(last.saturating_add(1), act, reason, person, now)?;
+        let request = PersonRequest::ask_request(last.saturating_add(1), act, reason, person, now)?;
         self.write(&request, &request.asked_by, "asked", now)?;
         Ok(request)
     }
 
-    /// Approves a request in the name of a second person. An approved request must be done: see [`Requests::due`].
-    pub fn approve(
+    /// Approves a request in the name of a second person. An approved request must be done: see [`Requests::due_requests`].
+    pub fn approve_request(
         &self,
         id: &str,
         person: &Person,
         now: Timestamp,
-    ) -> Result<Request, RequestError> {
-        self.change(id, now, |request| request.approve(person, now))
+    ) -> Result<PersonRequest, PersonRequestError> {
+        self.change(id, now, |request| request.approve_request(person, now))
     }
 
     /// Withdraws a request; only the person who asked may.
-    pub fn withdraw(
+    pub fn withdraw_request(
         &self,
         id: &str,
         person: &Person,
         now: Timestamp,
-    ) -> Result<Request, RequestError> {
-        self.change(id, now, |request| request.withdraw(person, now))
+    ) -> Result<PersonRequest, PersonRequestError> {
+        self.change(id, now, |request| request.withdraw_request(person, now))
     }
 
     /// Ends an approved request with the result of its act.
-    pub fn end(
+    pub fn end_request(
         &self,
         number: u64,
         result: Result<String, String>,
         now: Timestamp,
-    ) -> Result<Request, RequestError> {
+    ) -> Result<PersonRequest, PersonRequestError> {
         self.change(&format!("r{number}"), now, |request| {
-            request.end(result, now);
+            request.end_request(result, now);
             Ok(())
         })
     }
 
     /// Returns every request, oldest first. Requests that nobody approved in time are expired before.
-    pub fn all(&self, now: Timestamp) -> Result<Vec<Request>, RequestError> {
+    pub fn all_requests(&self, now: Timestamp) -> Result<Vec<PersonRequest>, PersonRequestError> {
         let _changing = self.changing.lock();
         let mut all = Vec::new();
         for row in self.table.scan()? {
             let (_, mut request) = row?;
-            if request.tick(now) {
+            if request.tick_request(now) {
                 self.write(&request, "repository", "expired", now)?;
             }
             all.push(request);
@@ -120,12 +120,12 @@ impl Requests {
     }
 
     /// Returns the requests that are approved and not done yet, because a restart came between.
-    pub fn due(&self) -> Result<Vec<Request>, DbError> {
+    pub fn due_requests(&self) -> Result<Vec<PersonRequest>, DbError> {
         let rows = self
             .table
             .scan()?
             .map(|row| row.map(|(_, request)| request));
-        rows.filter(|row| row.as_ref().map_or(true, Request::is_due))
+        rows.filter(|row| row.as_ref().map_or(true, PersonRequest::is_due))
             .collect()
     }
 
@@ -133,9 +133,9 @@ impl Requests {
         &self,
         id: &str,
         now: Timestamp,
-        step: impl FnOnce(&mut Request) -> Result<(), RequestRefusal>,
-    ) -> Result<Request, RequestError> {
-        let unknown = || RequestError::Unknown(id.to_owned());
+        step: impl FnOnce(&mut PersonRequest) -> Result<(), RequestRefusal>,
+    ) -> Result<PersonRequest, PersonRequestError> {
+        let unknown = || PersonRequestError::Unknown(id.to_owned());
         let number = id.strip_prefix('r').and_then(|digits| digits.parse().ok());
         let _changing = self.changing.lock();
         let found = self.table.get(&number.ok_or_else(unknown)?)?;
@@ -157,7 +157,7 @@ impl Requests {
 
     fn write(
         &self,
-        request: &Request,
+        request: &PersonRequest,
         who: &str,
         step: &str,
         now: Timestamp,
@@ -175,15 +175,15 @@ impl Requests {
             request.act,
             request.reason
         );
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         changes.batch().put(&self.table, &request.number, request)?;
-        changes.note(AuditLine {
+        changes.note_line(AuditLine {
             at: now,
             who: who.to_owned(),
             file: request.act.file().cloned(),
             what,
         });
-        self.admin.commit(changes)
+        self.admin.commit_changes(changes)
     }
 }
 
@@ -213,29 +213,40 @@ mod tests {
         });
         let requests = Requests::new(open()).unwrap();
         for _ in 0..4 {
-            requests.ask(act.clone(), "dead", &anna, now).unwrap();
+            requests
+                .ask_request(act.clone(), "dead", &anna, now)
+                .unwrap();
         }
-        assert!(requests.approve("r1", &anna, now).is_err());
-        requests.approve("r1", &olga, now).unwrap();
-        requests.withdraw("r2", &anna, now).unwrap();
-        requests.approve("r3", &olga, now).unwrap();
+        assert!(requests.approve_request("r1", &anna, now).is_err());
+        requests.approve_request("r1", &olga, now).unwrap();
+        requests.withdraw_request("r2", &anna, now).unwrap();
+        requests.approve_request("r3", &olga, now).unwrap();
         drop(requests);
 
         let admin = open();
         let requests = Requests::new(admin.clone()).unwrap();
-        let due: Vec<_> = requests.due().unwrap().iter().map(Request::id).collect();
+        let due: Vec<_> = requests
+            .due_requests()
+            .unwrap()
+            .iter()
+            .map(PersonRequest::id)
+            .collect();
         assert_eq!(due, ["r1", "r3"]);
-        requests.end(1, Ok("done".to_owned()), now).unwrap();
-        requests.end(3, Err("gone".to_owned()), now).unwrap();
-        requests.end(3, Ok("again".to_owned()), now).unwrap();
+        requests.end_request(1, Ok("done".to_owned()), now).unwrap();
+        requests
+            .end_request(3, Err("gone".to_owned()), now)
+            .unwrap();
+        requests
+            .end_request(3, Ok("again".to_owned()), now)
+            .unwrap();
         let later = now.checked_add(SignedDuration::from_hours(170)).unwrap();
-        let states: Vec<_> = requests.all(later).unwrap();
+        let states: Vec<_> = requests.all_requests(later).unwrap();
         let states: Vec<_> = states
             .iter()
             .map(|request| request.state.stage().as_str())
             .collect();
         assert_eq!(states, ["done", "withdrawn", "failed", "expired"]);
-        assert!(requests.due().unwrap().is_empty());
+        assert!(requests.due_requests().unwrap().is_empty());
         for unknown in [
             "",
             "r",
@@ -246,9 +257,9 @@ mod tests {
             "r-1",
             "r99999999999999999999",
         ] {
-            let error = requests.approve(unknown, &olga, now).unwrap_err();
+            let error = requests.approve_request(unknown, &olga, now).unwrap_err();
             assert!(
-                matches!(error, RequestError::Unknown(_)),
+                matches!(error, PersonRequestError::Unknown(_)),
                 "{unknown}: {error}"
             );
         }
@@ -271,6 +282,12 @@ mod tests {
             "r4 expired: retire volume v of node n: dead".to_owned(),
         ];
         assert_eq!(trail, expected);
-        assert_eq!(requests.ask(act, "dead", &anna, now).unwrap().number, 5);
+        assert_eq!(
+            requests
+                .ask_request(act, "dead", &anna, now)
+                .unwrap()
+                .number,
+            5
+        );
     }
 }

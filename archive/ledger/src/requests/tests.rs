@@ -38,10 +38,10 @@ fn acts() -> Vec<RequestedAct> {
             checksum: root,
             last_copies: false,
         }),
-        purge(None, Subject::None),
+        purge(None, ActSubject::None),
         purge(
             Some(root),
-            Subject::Item(PurgedItem {
+            ActSubject::Item(PurgedItem {
                 name: Some(name.clone()),
                 kind: AtticKind::File,
                 bytes: 9,
@@ -68,7 +68,7 @@ fn acts() -> Vec<RequestedAct> {
             act: Act::Accept {
                 anomaly: "a1".to_owned(),
             },
-            subject: Subject::Anomaly(AcceptedAnomaly {
+            subject: ActSubject::Anomaly(AcceptedAnomaly {
                 file: name.clone(),
                 replica: replica.clone(),
                 kind: AnomalyKind::Lost(vec![(0, 16384)]),
@@ -111,7 +111,7 @@ enum Step {
 
 #[derive(Clone)]
 struct RequestScene {
-    request: Request,
+    request: PersonRequest,
     asker: usize,
     now: Timestamp,
     approved: u32,
@@ -126,7 +126,7 @@ impl RequestScene {
         let story = format!("{step:?} {before:#?}");
         match step {
             Step::Approve(who) => {
-                let result = self.request.approve(&people[who], self.now);
+                let result = self.request.approve_request(&people[who], self.now);
                 if result.is_ok() {
                     // Fails if one person approves twice (also by another role), by a role that may not, too late, or
                     // what is approved already.
@@ -144,7 +144,11 @@ impl RequestScene {
                 }
             }
             Step::Withdraw(who) => {
-                if self.request.withdraw(&people[who], self.now).is_ok() {
+                if self
+                    .request
+                    .withdraw_request(&people[who], self.now)
+                    .is_ok()
+                {
                     assert_eq!(people[who].name, people[self.asker].name, "{story}");
                     assert!(!is_late && before.state == RequestStatus::Open, "{story}");
                 }
@@ -154,7 +158,7 @@ impl RequestScene {
                     .now
                     .checked_add(SignedDuration::from_hours(24 * days))
                     .unwrap();
-                self.request.tick(self.now);
+                self.request.tick_request(self.now);
             }
             Step::Done | Step::Fail => {
                 let result = if matches!(step, Step::Done) {
@@ -163,7 +167,7 @@ impl RequestScene {
                     Err("no")
                 };
                 let result = result.map(str::to_owned).map_err(str::to_owned);
-                if self.request.end(result, self.now) {
+                if self.request.end_request(result, self.now) {
                     // Fails if something is done that nobody approved, or done twice.
                     assert!(before.is_due(), "{story}");
                     self.ended += 1;
@@ -177,7 +181,7 @@ impl RequestScene {
         }
         assert!(self.approved <= 1 && self.ended <= self.approved, "{story}");
         // Fails if a step changes what the request is about.
-        let bound = |request: &Request| {
+        let bound = |request: &PersonRequest| {
             (
                 request.act.clone(),
                 request.reason.clone(),
@@ -244,7 +248,7 @@ fn every_short_sequence_of_acts_keeps_the_rules() {
     for act in acts() {
         for (asker, person) in people.iter().enumerate() {
             let may = act.askers().iter().any(|role| person.roles.contains(role));
-            let request = Request::ask(3, act.clone(), " why ", person, now);
+            let request = PersonRequest::ask_request(3, act.clone(), " why ", person, now);
             assert_eq!(request.is_ok(), may, "{person:?} asks for {act}");
             let Ok(request) = request else { continue };
             asked += 1;
@@ -290,18 +294,21 @@ fn roles_that_ask_and_approve_are_fixed() {
 fn request_says_why_and_refusal_says_remedy() {
     let anna = Person::new("anna", &[Role::Custodian]);
     let now = Timestamp::UNIX_EPOCH;
-    let ask = |reason: &str| Request::ask(1, acts().remove(0), reason, &anna, now);
+    let ask = |reason: &str| PersonRequest::ask_request(1, acts().remove(0), reason, &anna, now);
     for reason in ["", "  \n", "a\u{7}b", &"x".repeat(1001)] {
         assert_eq!(ask(reason), Err(RequestRefusal::Reason));
     }
     let mut request = ask("a court order").unwrap();
     let officer = Person::new("anna", &[Role::Officer]);
-    let said = request.approve(&officer, now).unwrap_err().to_string();
+    let said = request
+        .approve_request(&officer, now)
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         said,
         "approving `remove` needs a certificate with the role custodian"
     );
-    let said = request.approve(&anna, now).unwrap_err().to_string();
+    let said = request.approve_request(&anna, now).unwrap_err().to_string();
     assert_eq!(
         said,
         "custodian/anna asked for it; a second person must approve it"

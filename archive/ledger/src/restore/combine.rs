@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use archive_decisions::store::{
-    Claim, Content, FileRecord, Phase, ReplicaRecord, ReplicaSpec, Upload,
+    Claim, Content, FileRecord, NamePhase, RecordedUpload, ReplicaRecord, ReplicaSpec,
 };
 use archive_model::{Approval, FileName, NodeId, ReplicaId, ReplicaState, StoreFailure, VolumeId};
 use archive_proof::{Admission, Envelope, TrustFile};
@@ -38,7 +38,7 @@ pub struct Sighting {
 
 /// A copy that two persons had removed, as its replica says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Removal {
+pub struct RemovedCopy {
     /// The replica.
     pub replica: ReplicaId,
     /// The node.
@@ -83,16 +83,16 @@ pub struct AdmissionRule<'a> {
 
 impl AdmissionRule<'_> {
     /// Combines all sightings and removals of `name` into a verdict.
-    pub fn combine(
+    pub fn combine_admissions(
         &self,
         name: &FileName,
         sightings: &[Sighting],
-        removals: &[Removal],
+        removals: &[RemovedCopy],
     ) -> NameVerdict {
         let read = |sighting| (sighting, self.read(name, sighting));
         let mut all: Vec<_> = sightings.iter().map(read).collect();
         let has_copies = all.iter().any(|(_, admission)| admission.is_ok());
-        let kept: Vec<Sighting> = removals.iter().map(Removal::sighting).collect();
+        let kept: Vec<Sighting> = removals.iter().map(RemovedCopy::sighting).collect();
         if !has_copies {
             // A removed copy was admitted too, although it is no copy any more.
             all.extend(kept.iter().map(read));
@@ -170,11 +170,11 @@ impl AdmissionRule<'_> {
         let record = FileRecord {
             name: admission.name.clone(),
             phase: if is_everywhere {
-                Phase::Complete
+                NamePhase::Complete
             } else {
-                Phase::Bound
+                NamePhase::Bound
             },
-            upload: Some(Upload {
+            upload: Some(RecordedUpload {
                 id: admission.upload.clone(),
                 claim: Claim::from(&content),
             }),
@@ -200,7 +200,7 @@ impl AdmissionRule<'_> {
         let removed = world.removals.iter();
         let removed = removed.filter(|removal| removal.replica == spec.id && !has_any);
         let last = removed.max_by_key(|removal| removal.at);
-        let started = ReplicaRecord::started(spec.kind, spec.required, self.now);
+        let started = ReplicaRecord::started_record(spec.kind, spec.required, self.now);
         match (best, last) {
             (Some(sighting), _) => ReplicaRecord {
                 state: ReplicaState::UploadCompleted,
@@ -210,7 +210,7 @@ impl AdmissionRule<'_> {
                 ..started
             },
             (None, Some(removal)) => ReplicaRecord {
-                state: ReplicaState::Withdrawn(removal.unproven()),
+                state: ReplicaState::Withdrawn(removal.unproven_finding()),
                 since: removal.at,
                 ..started
             },
@@ -237,12 +237,12 @@ struct NameSightings<'a> {
     /// The copies that are admitted, all alike.
     copies: &'a [(&'a Sighting, &'a Admission)],
     sightings: &'a [Sighting],
-    removals: &'a [Removal],
+    removals: &'a [RemovedCopy],
 }
 
-impl Removal {
+impl RemovedCopy {
     /// Describes the removal for people: who is said to have decided it, and that only one volume says so.
-    pub fn unproven(&self) -> String {
+    pub fn unproven_finding(&self) -> String {
         let Self {
             node,
             volume,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::lines::{ExportLines, RestoreLine};
 use super::{
     PartialRestore, RestoreError, RestoreFindings, RestoreTarget, log_end, refuse_if_there,
-    restored, trust_file,
+    restored_line, trust_file,
 };
 use crate::admin::{AdminRestore, AuditLine, NodeRow};
 use crate::audit_log::{LogPosition, LogWalk, TrailLine};
@@ -48,9 +48,9 @@ pub fn from_export(
     skip_damaged: bool,
     now: Timestamp,
 ) -> Result<FromExport, RestoreError> {
-    let (mut report, begun) = begin(target, export, skip_damaged, now)?;
+    let (mut report, begun) = begin_export(target, export, skip_damaged, now)?;
     if let Some((restoring, _)) = begun {
-        restoring.finish(now)?;
+        restoring.finish_restore(now)?;
         report.written = true;
     }
     Ok(report)
@@ -63,7 +63,7 @@ pub fn from_export(
 ///
 /// [`RestoreError`] if the export cannot be read, or is not one of this archive.
 #[doc(hidden)]
-pub fn judge(
+pub fn judge_export(
     data: &Path,
     export: &Path,
     trust: &TrustFile,
@@ -94,7 +94,7 @@ pub fn rewritten(line: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
 ///
 /// # Errors
 /// The errors of [`from_export`].
-pub fn begin(
+pub fn begin_export(
     target: RestoreTarget<'_>,
     export: &Path,
     skip_damaged: bool,
@@ -115,12 +115,12 @@ pub fn begin(
         return Ok((report, None));
     }
     let is_whole = report.damaged.count == 0;
-    let mut restoring = AdminRestore::begin(target.data)?;
+    let mut restoring = AdminRestore::begin_restore(target.data)?;
     // The export is read again: a change since the first reading shows as damage.
     match source.load(&mut restoring, now, is_whole) {
         Ok((again, next)) if again == report => Ok((report, Some((restoring, next)))),
         ended => {
-            restoring.abandon(target.data)?;
+            restoring.abandon_restore(target.data)?;
             ended?;
             Err(RestoreError::Export {
                 path: export.to_owned(),
@@ -159,7 +159,9 @@ impl Source<'_> {
             match read {
                 RestoreLine::Header(header) => report.time = Some(header.time),
                 RestoreLine::End => {}
-                RestoreLine::Bad(why) => report.damaged.add(format!("line {}", lines.number), why),
+                RestoreLine::Bad(why) => report
+                    .damaged
+                    .add_finding(format!("line {}", lines.number), why),
                 _ if report.time.is_none() => return Err(foreign()),
                 RestoreLine::File(row) => {
                     if row.admission.is_none() {
@@ -180,7 +182,7 @@ impl Source<'_> {
                     let lost = number.checked_sub(trail.next);
                     // Each line that is lost was found to be damaged, and there cannot be more of them.
                     match lost.filter(|lost| *lost <= report.damaged.count) {
-                        None => report.damaged.add(
+                        None => report.damaged.add_finding(
                             format!("line {}", lines.number),
                             format!("line {number} of the trail is out of order"),
                         ),
@@ -220,27 +222,27 @@ impl Source<'_> {
         let mut next = sure;
         if let Some((last, position)) = self.log {
             // The newest line stays in the table, so that numbers continue.
-            restoring.line(last.number, &last.line)?;
+            restoring.restore_line(last.number, &last.line)?;
             restoring.set_log_end(*position)?;
         }
-        let tables = Tables::open(restoring.parts().0)?;
+        let tables = Tables::open(restoring.split_parts().0)?;
         let report = self.read(&mut |taken| {
             match taken {
                 // If the export was changed, nothing vouches for a file without a signature.
                 BelievedLine::File(row) if row.admission.is_none() && !is_whole => {}
-                BelievedLine::File(row) => restoring.file(&row)?,
+                BelievedLine::File(row) => restoring.restore_file(&row)?,
                 BelievedLine::Node(node) => {
                     let retired = node.retired;
-                    restoring.node(node.replica, node.id, &NodeRow { retired })?;
+                    restoring.restore_node(node.replica, node.id, &NodeRow { retired })?;
                 }
                 // Nor does anything vouch for a pending act, which somebody may have written into the export.
                 BelievedLine::Row(row) if row.is_pending_act() && !is_whole => {}
                 BelievedLine::Row(row) => {
-                    let (_, load) = restoring.parts();
-                    tables.load(load, *row)?;
+                    let (_, load) = restoring.split_parts();
+                    tables.load_row(load, *row)?;
                 }
                 BelievedLine::Line(number, line) if number >= sure => {
-                    restoring.line(number, &line)?;
+                    restoring.restore_line(number, &line)?;
                     next = number + 1;
                 }
                 BelievedLine::Line(..) => {}
@@ -253,7 +255,7 @@ impl Source<'_> {
             report.files,
             report.damaged.count
         );
-        restoring.line(next, &restored(self.archive, now, what))?;
+        restoring.restore_line(next, &restored_line(self.archive, now, what))?;
         Ok((report, next.saturating_add(1)))
     }
 }
@@ -285,7 +287,7 @@ impl Trail {
             }
             if entry.line != *line {
                 return Err(log
-                    .changed("the export has another line of this number")
+                    .log_changed("the export has another line of this number")
                     .into());
             }
             break;

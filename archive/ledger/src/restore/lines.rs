@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use archive_decisions::store::Phase;
+use archive_decisions::store::NamePhase;
 use archive_durable::directory;
 use archive_model::FileName;
 use archive_proof::{Admission, Envelope, TrustFile};
@@ -62,7 +62,8 @@ impl<'a> ExportLines<'a> {
             path: path.to_owned(),
             why: format!("the export cannot be read: {error}"),
         };
-        let file: File = directory::open(path).map_err(|error| unreadable(error.source))?;
+        let file: File =
+            directory::open_directory(path).map_err(|error| unreadable(error.source))?;
         let mut plain = BufReader::with_capacity(1 << 18, file);
         let is_packed = plain
             .fill_buf()
@@ -89,7 +90,7 @@ impl<'a> ExportLines<'a> {
                 audit_head: String::new(),
                 blake3: String::new(),
             },
-            chain: Some(Chain::start()),
+            chain: Some(Chain::start_chain()),
             last_name: None,
             last_row: None,
             number: 0,
@@ -178,7 +179,7 @@ impl<'a> ExportLines<'a> {
             }
             ExportLine::Row(row) => {
                 self.counted.rows.add(&row);
-                let place = row.place();
+                let place = row.sort_key();
                 if self.last_row.as_ref().is_some_and(|last| *last >= place) {
                     return Err("a row that is out of order, or there twice".to_owned());
                 }
@@ -191,7 +192,7 @@ impl<'a> ExportLines<'a> {
                 // After a line that is lost the hash of the log cannot be compared any more.
                 self.chain = self
                     .chain
-                    .and_then(|mut chain| chain.line(number, &line).ok().map(|_| chain));
+                    .and_then(|mut chain| chain.chain_line(number, &line).ok().map(|_| chain));
                 Ok(RestoreLine::Audit(number, line))
             }
             ExportLine::End(_) => Err("a second end".to_owned()),
@@ -224,7 +225,7 @@ fn check_row(row: &AdminRow, trust: &TrustFile, archive: &str) -> Result<(), Str
     let record = &row.record;
     let Some(admission) = &row.admission else {
         return match (&record.content, record.phase) {
-            (None, Phase::Free | Phase::Intent { .. }) => Ok(()),
+            (None, NamePhase::Free | NamePhase::Intent { .. }) => Ok(()),
             (_, _) => Err("it has no admission".to_owned()),
         };
     };

@@ -64,7 +64,7 @@ pub fn row(name: &str, content: u8) -> AdminRow {
         now: jiff::Timestamp::UNIX_EPOCH,
     };
     let sightings = ["one", "two"].map(|replica| sighting(replica, signed.as_str()));
-    let verdict = rule.combine(&FileName::new(name).unwrap(), &sightings, &[]);
+    let verdict = rule.combine_admissions(&FileName::new(name).unwrap(), &sightings, &[]);
     let NameVerdict::File(row) = verdict else {
         panic!("{verdict:?}")
     };
@@ -75,16 +75,16 @@ pub fn row(name: &str, content: u8) -> AdminRow {
 pub fn archive(data: &Path, files: u8) -> Admin {
     let admin = Admin::init(data).unwrap();
     for number in 0..files {
-        let mut changes = admin.change();
+        let mut changes = admin.begin_changes();
         let row = row(&format!("file-{number}"), number + 1);
-        admin.put(&mut changes, &row).unwrap();
-        changes.note(AuditLine {
+        admin.put_row(&mut changes, &row).unwrap();
+        changes.note_line(AuditLine {
             at: "2026-01-01T00:00:00Z".parse().unwrap(),
             who: "harvester/h".to_owned(),
             file: Some(row.record.name.clone()),
             what: format!("stored\n{number}"),
         });
-        admin.commit(changes).unwrap();
+        admin.commit_changes(changes).unwrap();
     }
     let node = NodeId::new("one-1").unwrap();
     admin

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
-use archive_decisions::store::Phase;
+use archive_decisions::store::NamePhase;
 use archive_model::FileName;
 use archive_proof::SigningKey;
 use archive_proof::testing::{signing_key, trust_in};
@@ -18,7 +18,7 @@ use super::*;
 use crate::admin::{Admin, AdminRow};
 use crate::audit::Trail;
 use crate::audit_log::{AuditLog, LogOptions};
-use crate::export::Export;
+use crate::export::TablesExport;
 
 struct RestoreScene {
     directory: tempfile::TempDir,
@@ -28,11 +28,15 @@ struct RestoreScene {
 }
 
 fn listing(admin: &Admin) -> Vec<AdminRow> {
-    admin.files(None).unwrap().map(Result::unwrap).collect()
+    admin
+        .list_files(None)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
 }
 
 fn trail(admin: &Admin, data: &Path) -> Vec<AuditLine> {
-    let trail = Trail::read(admin, &data.join("audit")).unwrap();
+    let trail = Trail::read_trail(admin, &data.join("audit")).unwrap();
     trail.map(|entry| entry.unwrap().line).collect()
 }
 
@@ -47,15 +51,15 @@ impl RestoreScene {
         let admin = archive(&old, 4);
         rows::furnish(&admin);
         let mut export = Vec::new();
-        let writing = Export {
+        let writing = TablesExport {
             admin: &admin,
             log: &old.join("audit"),
             archive: "kb",
             time: "2026-02-01T00:00:00Z".parse().unwrap(),
             is_stopping: &|| false,
         };
-        writing.write(&mut export).unwrap();
-        archive_durable::replace(
+        writing.write_export(&mut export).unwrap();
+        archive_durable::replace_file(
             &directory.path().join("trust.json"),
             trust_in(&signing_key()).to_json().unwrap().as_bytes(),
         )
@@ -75,7 +79,7 @@ impl RestoreScene {
     /// Restores `export` into a directory of this name.
     fn restore(&self, data: &str, export: &[u8], skip: bool) -> Result<FromExport, RestoreError> {
         let file = self.path("export.jsonl");
-        archive_durable::replace(&file, export).unwrap();
+        archive_durable::replace_file(&file, export).unwrap();
         let target = RestoreTarget {
             data: &self.path(data),
             archive: "kb",
@@ -106,7 +110,7 @@ fn export_restores_listing_and_trail() {
         assert_eq!(said[..lines], world.trail);
         assert!(said[lines].what.contains("restored"), "{said:?}");
         assert_eq!(said.len(), lines + 1);
-        assert_eq!(admin.nodes(&"one".parse().unwrap()).unwrap().len(), 1);
+        assert_eq!(admin.list_nodes(&"one".parse().unwrap()).unwrap().len(), 1);
         drop(admin);
         let again = world.restore(data, &bytes, true).unwrap_err();
         assert!(matches!(again, RestoreError::There(_)), "{again}");
@@ -125,7 +129,7 @@ fn the_log_that_is_still_there_continues() {
         log.append(&(0..).zip(lines.iter().cloned()).collect::<Vec<_>>())
             .unwrap();
     };
-    let more = restored("kb", now(), "after the export".to_owned());
+    let more = restored_line("kb", now(), "after the export".to_owned());
     let longer = [world.trail.clone(), vec![more]].concat();
     for (data, lines) in [("shorter", &world.trail[..2]), ("longer", &longer[..])] {
         log(data, lines);
@@ -150,10 +154,10 @@ fn log_shorter_than_its_stamp_is_refused() {
     let world = RestoreScene::new();
     let admin = Admin::init(&world.path("rows")).unwrap();
     let lines = || (0..).zip(world.trail.iter().cloned());
-    let mut ends = vec![LogPosition::start()];
+    let mut ends = vec![LogPosition::first_position()];
     for (number, line) in lines() {
         let mut position = ends[ends.len() - 1];
-        position.chain.line(number, &line).unwrap();
+        position.chain.chain_line(number, &line).unwrap();
         ends.push(position);
     }
     let count = world.trail.len();
@@ -289,7 +293,7 @@ fn combine(name: &str, sightings: &[Sighting]) -> NameVerdict {
         specs: &specs,
         now: now(),
     };
-    rule.combine(&FileName::new(name).unwrap(), sightings, &[])
+    rule.combine_admissions(&FileName::new(name).unwrap(), sightings, &[])
 }
 
 /// Fails if an admission of an unknown key or of another name restores a file, or outweighs a good one.
@@ -320,8 +324,12 @@ fn only_admissions_of_trusted_keys_and_name_count() {
             panic!("{bad}")
         };
         assert_eq!(row.admission.as_deref(), Some(good.as_str()));
-        assert_eq!(row.record.phase, Phase::Bound);
-        let open: Vec<_> = row.record.open().map(|(id, _)| id.as_str()).collect();
+        assert_eq!(row.record.phase, NamePhase::Bound);
+        let open: Vec<_> = row
+            .record
+            .open_replicas()
+            .map(|(id, _)| id.as_str())
+            .collect();
         assert_eq!(open, ["one"]);
     }
     assert_eq!(
@@ -366,7 +374,7 @@ fn first_admission_counts_and_file_gone_is_restored() {
     assert_eq!(row.admission.as_deref(), Some(first.as_str()));
     assert_eq!(
         row.record.phase,
-        Phase::Complete,
+        NamePhase::Complete,
         "the check finds it missing"
     );
 }
@@ -380,7 +388,7 @@ fn removal_known_to_attics_stays_unproven() {
     let other = admission("a", 2).sign(&signing_key()).unwrap();
     let removal = |replica: &str, admission: &str| {
         let Sighting { node, volume, .. } = sighting(replica, admission);
-        super::combine::Removal {
+        super::combine::RemovedCopy {
             replica: replica.parse().unwrap(),
             node,
             volume,
@@ -395,7 +403,7 @@ fn removal_known_to_attics_stays_unproven() {
             admission: admission.to_owned(),
         }
     };
-    let states = |sightings: &[Sighting], removals: &[super::combine::Removal]| {
+    let states = |sightings: &[Sighting], removals: &[super::combine::RemovedCopy]| {
         let trust = trust_in(&signing_key());
         let specs = specs();
         let rule = AdmissionRule {
@@ -404,7 +412,7 @@ fn removal_known_to_attics_stays_unproven() {
             specs: &specs,
             now: now(),
         };
-        match rule.combine(&FileName::new("a").unwrap(), sightings, removals) {
+        match rule.combine_admissions(&FileName::new("a").unwrap(), sightings, removals) {
             NameVerdict::File(row) => {
                 assert!(row.record.content.is_some() && row.admission.is_some());
                 let replicas = row.record.replicas.values();

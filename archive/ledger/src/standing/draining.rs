@@ -3,7 +3,7 @@
 //! A node remembers its modes itself; here it is remembered what it said, so that its silence does not end a drain, and
 //! when everything had left.
 
-use archive_db::{DbError, Value};
+use archive_db::{DbError, TableValue};
 use archive_model::{NodeId, NodeKey, ReplicaId, VolumeId, VolumeKey};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ pub struct DrainRow {
     pub drained: Option<Timestamp>,
 }
 
-impl Value for DrainRow {}
+impl TableValue for DrainRow {}
 
 /// Replica, node, volume; the whole node has an empty one.
 pub type DrainKey = (
@@ -44,13 +44,13 @@ pub type DrainKey = (
 
 impl DrainSource {
     /// Whether copies at this place of a replica have to leave because of this drain.
-    pub fn holds(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
+    pub fn holds_copy(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
         let is_volume = self.volume.as_ref().is_none_or(|own| own == volume);
         self.replica == *replica && self.node == *node && is_volume
     }
 
     /// Returns the files that are at the source of the drain, or may still come there.
-    pub fn scope(&self) -> WalkScope {
+    pub fn walk_scope(&self) -> WalkScope {
         let replica = self.replica.clone();
         let node = self.node.clone();
         match self.volume.clone() {
@@ -64,7 +64,7 @@ impl DrainSource {
     }
 
     /// Returns the key of the row of the drain.
-    pub fn key(&self) -> DrainKey {
+    pub fn drain_key(&self) -> DrainKey {
         let volume = self.volume.as_ref().map(ToString::to_string);
         (
             archive_db::Text(self.replica.clone()),
@@ -90,9 +90,9 @@ impl std::fmt::Display for DrainSource {
 
 impl StandingSnapshot {
     /// Whether copies at this place have to leave because of any drain.
-    pub fn leaves(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
+    pub fn leaves_copy(&self, replica: &ReplicaId, node: &NodeId, volume: &VolumeId) -> bool {
         let mut sources = self.draining.keys();
-        sources.any(|source| source.holds(replica, node, volume))
+        sources.any(|source| source.holds_copy(replica, node, volume))
     }
 
     /// Returns the nodes of a replica that are drained as a whole.
@@ -115,10 +115,12 @@ impl Standing {
         row: Option<&DrainRow>,
         line: AuditLine,
     ) -> Result<(), DbError> {
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         match row {
-            Some(row) => changes.batch().put(&self.drains, &source.key(), row)?,
-            None => changes.batch().delete(&self.drains, &source.key())?,
+            Some(row) => changes
+                .batch()
+                .put(&self.drains, &source.drain_key(), row)?,
+            None => changes.batch().delete(&self.drains, &source.drain_key())?,
         }
         self.commit(changes, Some(line))
     }

@@ -41,7 +41,11 @@ fn copies(states: &[ReplicaState]) -> BTreeMap<ReplicaId, ReplicaRecord> {
                 state: state.clone(),
                 node: Some(NodeId::new(&format!("{name}-1")).unwrap()),
                 volume: Some(VolumeId::new(&format!("v-{name}")).unwrap()),
-                ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+                ..ReplicaRecord::started_record(
+                    ReplicaKind::Bitarchive,
+                    true,
+                    Timestamp::UNIX_EPOCH,
+                )
             };
             (id(name), copy)
         })
@@ -83,7 +87,7 @@ fn only_completed_copies_in_service_count() {
             }
             let counts: Vec<bool> = copies
                 .iter()
-                .map(|(id, copy)| now.counts(id, copy))
+                .map(|(id, copy)| now.copy_counts(id, copy))
                 .collect();
             // The replicas stand in the order of their ids: one, three, two.
             let of_one = digits[0] == 1 && out < 2;
@@ -124,20 +128,20 @@ fn retirements_survive_a_restart() {
     standing
         .set_replica(&id("three"), Some(&filling), None)
         .unwrap();
-    let before = standing.now();
+    let before = standing.current_snapshot();
     drop((standing, admin));
 
     let admin = Admin::init(directory.path()).unwrap();
     let standing = Standing::open(admin.clone()).unwrap();
-    assert_eq!(standing.now(), before);
+    assert_eq!(standing.current_snapshot(), before);
     let left: Vec<_> = admin
-        .nodes(&id("one"))
+        .list_nodes(&id("one"))
         .unwrap()
         .iter()
         .map(ToString::to_string)
         .collect();
     assert_eq!(left, ["one-2"], "a retired node is not missed");
-    let tasks = standing.now().tasks();
+    let tasks = standing.current_snapshot().list_tasks();
     assert_eq!(tasks.len(), 4);
     let line = AuditLine {
         at: Timestamp::UNIX_EPOCH,
@@ -146,17 +150,20 @@ fn retirements_survive_a_restart() {
         what: "every file was told".to_owned(),
     };
     for task in &tasks {
-        standing.end(task, line.clone()).unwrap();
+        standing.end_task(task, line.clone()).unwrap();
     }
-    assert_eq!(standing.now().tasks(), []);
-    assert!(standing.now().is_retired(&id("two")) && !standing.now().is_filling(&id("three")));
+    assert_eq!(standing.current_snapshot().list_tasks(), []);
+    assert!(
+        standing.current_snapshot().is_retired(&id("two"))
+            && !standing.current_snapshot().is_filling(&id("three"))
+    );
     admin
         .add_nodes(&id("one"), std::slice::from_ref(&node))
         .unwrap();
     assert!(
         Standing::open(admin)
             .unwrap()
-            .now()
+            .current_snapshot()
             .is_retired_node(&id("one"), &node),
         "a heartbeat is no un-retirement"
     );
@@ -178,7 +185,7 @@ fn namesake_of_a_retired_volume_still_counts() {
             volumes: BTreeMap::from([(out, retired())]),
             ..StandingSnapshot::default()
         };
-        let counts = copies.iter().filter(|(id, copy)| now.counts(id, copy));
+        let counts = copies.iter().filter(|(id, copy)| now.copy_counts(id, copy));
         counts.map(|(id, _)| id.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(counts(volume("two", "two-1", "disk-1")), ["one", "three"]);

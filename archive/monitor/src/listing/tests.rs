@@ -65,32 +65,34 @@ impl Script {
             .collect();
         if !next.is_empty() {
             self.sent += next.len();
-            return merge.feed(index, next);
+            return merge.feed_entries(index, next);
         }
         let count = u64::try_from(self.names.len()).unwrap();
         match self.fate {
-            Fate::Ends => merge.end(index, count, vec![]),
-            Fate::EndsWithGap => merge.end(
+            Fate::Ends => merge.end_node(index, count, vec![]),
+            Fate::EndsWithGap => merge.end_node(
                 index,
                 count,
-                vec![ReplicaGap::volume(
+                vec![ReplicaGap::volume_gap(
                     &node(index),
                     VolumeName::new("v9"),
                     &"gone",
                 )],
             ),
-            Fate::Miscounts => merge.end(index, count + 1, vec![]),
-            Fate::BreaksOff => merge.fail(index, &"connection reset"),
+            Fate::Miscounts => merge.end_node(index, count + 1, vec![]),
+            Fate::BreaksOff => merge.fail_node(index, &"connection reset"),
             Fate::Repeats => {
                 let again = self.names.first().copied().unwrap_or("a");
                 let message = [
                     Ok::<_, &str>(listed(index, again, "v1")),
                     Ok(listed(index, again, "v1")),
                 ];
-                merge.feed(index, message);
+                merge.feed_entries(index, message);
             }
-            Fate::SendsNothing => merge.feed(index, [] as [Result<ListedFile<Entry>, &str>; 0]),
-            Fate::SendsGarbage => merge.feed(index, [Err("field `name` is missing")]),
+            Fate::SendsNothing => {
+                merge.feed_entries(index, [] as [Result<ListedFile<Entry>, &str>; 0]);
+            }
+            Fate::SendsGarbage => merge.feed_entries(index, [Err("field `name` is missing")]),
         }
     }
 }
@@ -123,10 +125,10 @@ fn run(mut scripts: Vec<Script>, last_first: bool) -> (Vec<Entry>, Vec<ReplicaGa
     let mut merge = Merge::new((0..scripts.len()).map(node), None, vec![]);
     let mut out = Vec::new();
     for _ in 0..100 {
-        while let Some(entry) = merge.pull() {
+        while let Some(entry) = merge.pull_entry() {
             out.push(entry);
         }
-        let hungry = merge.hungry();
+        let hungry = merge.hungry_nodes();
         let next = if last_first {
             hungry.last()
         } else {
@@ -134,7 +136,7 @@ fn run(mut scripts: Vec<Script>, last_first: bool) -> (Vec<Entry>, Vec<ReplicaGa
         };
         let Some(&index) = next else {
             assert!(merge.is_finished());
-            assert_eq!(merge.count(), u64::try_from(out.len()).unwrap());
+            assert_eq!(merge.count_entries(), u64::try_from(out.len()).unwrap());
             return (out, merge.gaps().to_vec());
         };
         assert!(!merge.is_finished());
@@ -215,9 +217,9 @@ fn fed(entries: Vec<ListedFile<Entry>>, after: Option<&str>) -> (usize, Vec<Stri
     let after = after.map(|name| FileName::new(name).unwrap());
     let mut merge = Merge::new([node(0)], after, vec![]);
     let count = u64::try_from(entries.len()).unwrap();
-    merge.feed(0, entries.into_iter().map(Ok::<_, &str>));
-    merge.end(0, count, vec![]);
-    let out = std::iter::from_fn(|| merge.pull()).count();
+    merge.feed_entries(0, entries.into_iter().map(Ok::<_, &str>));
+    merge.end_node(0, count, vec![]);
+    let out = std::iter::from_fn(|| merge.pull_entry()).count();
     (
         out,
         merge.gaps().iter().map(ReplicaGap::to_string).collect(),
@@ -274,19 +276,19 @@ fn order_is_by_name_then_volume_each_once() {
 #[test]
 fn messages_after_the_end_are_ignored() {
     let mut merge = Merge::new([node(0), node(1)], None, vec![ReplicaGap::unknown_nodes()]);
-    merge.end(0, 0, vec![]);
-    merge.feed(0, [Ok::<_, &str>(listed(0, "a", "v1"))]);
-    merge.end(0, 7, vec![]);
-    merge.fail(0, &"late");
-    merge.feed(5, [Err("no such node")]);
-    merge.fail(1, &"broken");
-    merge.feed(1, [Ok::<_, &str>(listed(1, "a", "v1"))]);
-    assert!(merge.pull().is_none() && merge.is_finished());
+    merge.end_node(0, 0, vec![]);
+    merge.feed_entries(0, [Ok::<_, &str>(listed(0, "a", "v1"))]);
+    merge.end_node(0, 7, vec![]);
+    merge.fail_node(0, &"late");
+    merge.feed_entries(5, [Err("no such node")]);
+    merge.fail_node(1, &"broken");
+    merge.feed_entries(1, [Ok::<_, &str>(listed(1, "a", "v1"))]);
+    assert!(merge.pull_entry().is_none() && merge.is_finished());
     assert_eq!(
         merge.gaps(),
         [
             ReplicaGap::unknown_nodes(),
-            ReplicaGap::node(&node(1), &"broken")
+            ReplicaGap::node_gap(&node(1), &"broken")
         ]
     );
 }
@@ -294,12 +296,12 @@ fn messages_after_the_end_are_ignored() {
 /// Fails if a node can fill the answer, and the memory of the monitor, with gaps of volumes.
 #[test]
 fn node_with_too_many_gaps_is_one_gap() {
-    let gap = ReplicaGap::volume(&node(0), VolumeName::new("v1"), &"gone");
+    let gap = ReplicaGap::volume_gap(&node(0), VolumeName::new("v1"), &"gone");
     let mut merge: Merge<Entry> = Merge::new([node(0)], None, vec![]);
-    merge.end(0, 0, vec![gap; MOST_GAPS + 1]);
+    merge.end_node(0, 0, vec![gap; MOST_GAPS + 1]);
     assert_eq!(
         merge.gaps(),
-        [ReplicaGap::node(
+        [ReplicaGap::node_gap(
             &node(0),
             &"257 of its volumes could not be asked"
         )]
@@ -310,5 +312,5 @@ fn node_with_too_many_gaps_is_one_gap() {
 #[test]
 fn listing_without_nodes_is_at_its_end() {
     let mut merge: Merge<Entry> = Merge::new([], None, vec![]);
-    assert!(merge.pull().is_none() && merge.is_finished() && merge.gaps().is_empty());
+    assert!(merge.pull_entry().is_none() && merge.is_finished() && merge.gaps().is_empty());
 }

@@ -6,36 +6,36 @@ use std::collections::{BTreeMap, BTreeSet};
 use archive_model::{
     FileName, Gap, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeName, VolumeState,
 };
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, InvalidMessage};
 use prost::Message;
 use proto_archive::{convert, wire};
 use tonic::Status;
 
 use crate::gap::ReplicaGap;
 use crate::listing::ListedFile;
-use crate::nodes::{Life, NodeLiveness, UNREPORTED};
+use crate::nodes::{NodeLife, NodeLiveness, UNREPORTED};
 use crate::placement::NoPlace;
 
 /// The largest description of a node that is kept, in bytes: some hundred volumes.
 const LARGEST_STATUS: usize = 256 * 1024;
 
 /// Reads what a node says of itself.
-pub(super) fn report(status: wire::NodeStatus) -> Result<NodeState, InvalidMessage> {
+pub(super) fn read_report(status: wire::NodeStatus) -> Result<NodeState, InvalidMessage> {
     let size = status.encoded_len();
     if size > LARGEST_STATUS {
-        return Err(InvalidMessage::invalid(
+        return Err(InvalidMessage::invalid_field(
             "status",
             format!("{size} bytes; at most {LARGEST_STATUS} are read"),
         ));
     }
     if status.endpoint.is_empty() {
-        return Err(InvalidMessage::missing("endpoint"));
+        return Err(InvalidMessage::missing_field("endpoint"));
     }
     let state = convert::node_state(status)?;
     let mut seen = BTreeSet::new();
     let mut ids = state.volumes.iter().filter_map(|one| one.volume.as_ref());
     if let Some(twice) = ids.find(|id| !seen.insert(*id)) {
-        return Err(InvalidMessage::invalid(
+        return Err(InvalidMessage::invalid_field(
             "volumes",
             format!("volume {twice} is named twice"),
         ));
@@ -52,9 +52,9 @@ pub(super) fn node_status(liveness: &NodeLiveness<'_>) -> wire::NodeStatus {
             problem: None,
             ..report.clone()
         },
-        None => NodeState::unheard(liveness.node.clone()),
+        None => NodeState::unheard_node(liveness.node.clone()),
     };
-    state.alive = liveness.life == Life::Alive;
+    state.alive = liveness.life == NodeLife::Alive;
     for volume in &mut state.volumes {
         volume.unreported = false;
     }
@@ -75,7 +75,7 @@ pub(super) fn node_ids(
     ids: &[String],
 ) -> Result<BTreeSet<NodeId>, InvalidMessage> {
     let read = |id: &String| {
-        NodeId::new(id).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+        NodeId::new(id).map_err(|error| InvalidMessage::invalid_field(field, error.to_string()))
     };
     ids.iter().map(read).collect()
 }
@@ -96,14 +96,14 @@ pub(super) fn known_volumes(
 
 /// Reads what `node` says of one file, down to the last field, so that one bad entry costs this node's listing and not
 /// the whole.
-pub(super) fn listed(
+pub(super) fn wire_listed(
     node: &NodeId,
     entry: wire::FileEntry,
 ) -> Result<ListedFile<wire::FileEntry>, InvalidMessage> {
     let name: FileName = convert::file_name("name", &entry.name)?;
     let volume = convert::volume_id(&entry.volume)?;
     if entry.node != node.as_str() {
-        return Err(InvalidMessage::invalid(
+        return Err(InvalidMessage::invalid_field(
             "node",
             "not the node that was asked",
         ));
@@ -113,7 +113,7 @@ pub(super) fn listed(
         wire::CopyCondition::try_from(entry.condition),
         Err(_) | Ok(wire::CopyCondition::Unspecified)
     ) {
-        return Err(InvalidMessage::invalid(
+        return Err(InvalidMessage::invalid_field(
             "condition",
             format!("{} is not a condition", entry.condition),
         ));
@@ -122,7 +122,7 @@ pub(super) fn listed(
         ("corrupt", &entry.corrupt),
         ("unreadable", &entry.unreadable),
     ] {
-        convert::groups(field, groups)?;
+        convert::read_groups(field, groups)?;
     }
     convert::optional_timestamp("stored", entry.stored)?;
     convert::optional_timestamp("verified", entry.verified)?;
@@ -134,15 +134,19 @@ pub(super) fn listed(
 }
 
 /// Reads a gap that `node` names: it can only be in itself.
-pub(super) fn gap(node: &NodeId, gap: &wire::Gap) -> ReplicaGap {
+pub(super) fn read_gap(node: &NodeId, gap: &wire::Gap) -> ReplicaGap {
     match gap.volume.as_str() {
-        "" => ReplicaGap::node(node, &gap.reason),
-        volume => ReplicaGap::volume(node, VolumeName::new(&convert::plain(volume)), &gap.reason),
+        "" => ReplicaGap::node_gap(node, &gap.reason),
+        volume => ReplicaGap::volume_gap(
+            node,
+            VolumeName::new(&convert::visible_text(volume)),
+            &gap.reason,
+        ),
     }
 }
 
 /// Writes gaps.
-pub(super) fn gaps(replica: &ReplicaId, gaps: &[ReplicaGap]) -> Vec<wire::Gap> {
+pub(super) fn wire_gaps(replica: &ReplicaId, gaps: &[ReplicaGap]) -> Vec<wire::Gap> {
     let write = |gap: &ReplicaGap| {
         convert::gap_message(Gap {
             replica: replica.clone(),
@@ -157,10 +161,12 @@ pub(super) fn gaps(replica: &ReplicaId, gaps: &[ReplicaGap]) -> Vec<wire::Gap> {
 /// Writes why a file has no place.
 pub(super) fn no_place(replica: &ReplicaId, error: NoPlace) -> Status {
     let kind = match error {
-        NoPlace::NoneAlive | NoPlace::AllTried | NoPlace::NotAccepting => Kind::Unavailable,
-        NoPlace::NoRoom { .. } => Kind::NoSpace,
+        NoPlace::NoneAlive | NoPlace::AllTried | NoPlace::NotAccepting => {
+            CallErrorKind::Unavailable
+        }
+        NoPlace::NoRoom { .. } => CallErrorKind::NoSpace,
     };
-    kind.status(format!("replica {replica}: {error}"))
+    kind.to_status(format!("replica {replica}: {error}"))
 }
 
 #[cfg(test)]

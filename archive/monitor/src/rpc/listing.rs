@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use archive_model::ReplicaId;
-use archive_rpc::{Kind, Page};
+use archive_rpc::{CallErrorKind, Page};
 use futures_util::Stream;
 use proto_archive::wire;
 use tokio::sync::OwnedSemaphorePermit;
@@ -51,14 +51,14 @@ impl Listing {
     /// Returns the next message, and the listing unless that was the last.
     pub(super) async fn next(mut self) -> (Result<wire::FilesResponse, Status>, Option<Self>) {
         loop {
-            while let Some(entry) = self.merge.pull() {
+            while let Some(entry) = self.merge.pull_entry() {
                 self.instruments.listing_entries.inc();
                 if let Some(entries) = self.page.push(entry) {
                     return (Ok(files(entries)), Some(self));
                 }
             }
             if self.merge.is_finished() {
-                let mut message = files(self.page.take());
+                let mut message = files(self.page.take_page());
                 message.end = Some(self.end());
                 return (Ok(message), None);
             }
@@ -68,15 +68,15 @@ impl Listing {
                     if let Some(looked) = self.looked.get_mut(index) {
                         *looked = said.looked;
                     }
-                    let mut message = files(self.page.take());
+                    let mut message = files(self.page.take_page());
                     message.looked = self.looked.iter().sum();
                     return (Ok(message), Some(self));
                 }
                 Event::Message(index, message) => self.take(index, message),
-                Event::NotYet => return (Ok(files(self.page.take())), Some(self)),
+                Event::NotYet => return (Ok(files(self.page.take_page())), Some(self)),
                 Event::Stopped => {
-                    let status = Kind::Unavailable
-                        .status("the monitor is stopping; ask again when it is back");
+                    let status = CallErrorKind::Unavailable
+                        .to_status("the monitor is stopping; ask again when it is back");
                     return (Err(status), None);
                 }
             }
@@ -86,7 +86,7 @@ impl Listing {
     /// Waits for a message from a node without which the merge cannot continue; unless `patient`, only looks.
     async fn wait(&mut self, patient: bool) -> Event {
         let sources = &mut self.sources;
-        let hungry = self.merge.hungry();
+        let hungry = self.merge.hungry_nodes();
         let message = poll_fn(|cx| {
             for &index in hungry {
                 let Some((_, Some(messages))) = sources.get_mut(index) else {
@@ -118,28 +118,30 @@ impl Listing {
         match message {
             Some(Ok(wire::FilesResponse { entries, end, .. })) => {
                 if !entries.is_empty() || end.is_none() {
-                    self.merge.feed(
+                    self.merge.feed_entries(
                         index,
                         entries
                             .into_iter()
-                            .map(|entry| convert::listed(node, entry)),
+                            .map(|entry| convert::wire_listed(node, entry)),
                     );
                 }
                 if let Some(wire::files_response::End { count, gaps }) = end {
-                    self.merge.end(
+                    self.merge.end_node(
                         index,
                         count,
-                        gaps.iter().map(|gap| convert::gap(node, gap)).collect(),
+                        gaps.iter()
+                            .map(|gap| convert::read_gap(node, gap))
+                            .collect(),
                     );
                     *messages = None;
                 }
             }
             Some(Err(status)) => {
-                self.merge.fail(index, &Reason(&status));
+                self.merge.fail_node(index, &Reason(&status));
                 *messages = None;
             }
             None => {
-                self.merge.fail(index, &"its listing broke off");
+                self.merge.fail_node(index, &"its listing broke off");
                 *messages = None;
             }
         }
@@ -155,8 +157,8 @@ impl Listing {
             _ => self.instruments.listings_partial.inc(),
         };
         wire::files_response::End {
-            count: self.merge.count(),
-            gaps: convert::gaps(&self.replica, gaps),
+            count: self.merge.count_entries(),
+            gaps: convert::wire_gaps(&self.replica, gaps),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use archive_model::{FileName, NodeId};
 use archive_rpc::{
     ConnectError, Credentials, ExpectedIdentity, Grant, IdleTimeout, InvalidGrant, InvalidMessage,
-    Limits, Role, connect_lazy,
+    Role, RpcLimits, connect_lazy,
 };
 use futures_util::{Stream, TryStreamExt, stream};
 use parking_lot::Mutex;
@@ -76,13 +76,13 @@ impl fmt::Display for Reason<'_> {
 /// The channels to the nodes.
 pub(crate) struct Nodes {
     credentials: Credentials,
-    limits: Limits,
+    limits: RpcLimits,
     /// The channel for questions to each node, with the endpoint to which it leads.
     channels: Mutex<BTreeMap<NodeId, (String, Channel)>>,
 }
 
 impl Nodes {
-    pub(crate) fn new(credentials: Credentials, limits: Limits) -> Self {
+    pub(crate) fn new(credentials: Credentials, limits: RpcLimits) -> Self {
         Self {
             credentials,
             // No bytes of files come this way. The entries of a node's listing wait until those of the others come.
@@ -92,8 +92,8 @@ impl Nodes {
     }
 
     /// Creates a channel to a node, without dialling yet. Refuses an endpoint that is no address.
-    pub(super) fn channel(&self, at: &Address) -> Result<Channel, AskError> {
-        let expected = ExpectedIdentity::named(&Grant::new(Role::Node, at.node.as_str())?);
+    pub(super) fn node_channel(&self, at: &Address) -> Result<Channel, AskError> {
+        let expected = ExpectedIdentity::named_grant(&Grant::new(Role::Node, at.node.as_str())?);
         Ok(connect_lazy(
             &at.endpoint,
             &self.credentials,
@@ -103,7 +103,7 @@ impl Nodes {
     }
 
     /// Asks whether a node has a file.
-    pub(super) async fn find(
+    pub(super) async fn find_file(
         &self,
         at: &Address,
         name: &FileName,
@@ -123,7 +123,7 @@ impl Nodes {
         }
         let mut entries = Vec::new();
         for entry in answer.entries {
-            let listed = convert::listed(&at.node, entry)?;
+            let listed = convert::wire_listed(&at.node, entry)?;
             if listed.name != *name {
                 return Err(AskError::Other {
                     asked: name.clone(),
@@ -135,20 +135,20 @@ impl Nodes {
         let is_receiving = !answer.receiving.is_empty();
         let gaps = answer.gaps.iter().map(|gap| ReplicaGap {
             is_at_work: is_receiving && gap.volume.is_empty(),
-            ..convert::gap(&at.node, gap)
+            ..convert::read_gap(&at.node, gap)
         });
         let gaps = gaps.collect();
         Ok(SurveyAnswer { entries, gaps })
     }
 
     /// Begins to list a node's files, or its findings, after a name.
-    pub(super) fn files(
+    pub(super) fn list_files(
         &self,
         at: &Address,
         request: wire::FilesRequest,
         idle: Duration,
     ) -> Result<Messages, AskError> {
-        let mut client = NodeClient::new(self.channel(at)?);
+        let mut client = NodeClient::new(self.node_channel(at)?);
         let opening = async move { client.files(request).await.map(tonic::Response::into_inner) };
         let messages = stream::once(opening).try_flatten();
         Ok(IdleTimeout::new(Box::pin(messages), idle))
@@ -161,7 +161,7 @@ impl Nodes {
         {
             return Ok(channel.clone());
         }
-        let channel = self.channel(at)?;
+        let channel = self.node_channel(at)?;
         channels.insert(at.node.clone(), (at.endpoint.clone(), channel.clone()));
         Ok(channel)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archive_daemon::Clock;
 use archive_daemon::clock::ManualClock;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use tools_testing::{PATIENCE, eventually, in_time};
 
 use crate::fake_node::{FakeNode, Find, Step};
@@ -25,7 +25,7 @@ async fn a_certificate_speaks_only_for_its_own_node() {
         .heartbeat(status("b", "127.0.0.1:1", 5))
         .await
         .unwrap_err();
-    assert_eq!(Kind::from_status(&foreign), Kind::Refused);
+    assert_eq!(CallErrorKind::from_status(&foreign), CallErrorKind::Refused);
     assert!(
         foreign.message().contains("node b") && foreign.message().contains("node/a"),
         "{foreign}"
@@ -36,11 +36,15 @@ async fn a_certificate_speaks_only_for_its_own_node() {
             .heartbeat(status("a", "127.0.0.1:1", 5))
             .await
             .unwrap_err();
-        assert_eq!(Kind::from_status(&refused), Kind::Refused, "{other}");
+        assert_eq!(
+            CallErrorKind::from_status(&refused),
+            CallErrorKind::Refused,
+            "{other}"
+        );
     }
     // And a node asks nothing.
     let refused = a.locate("f").await.unwrap_err();
-    assert_eq!(Kind::from_status(&refused), Kind::Refused);
+    assert_eq!(CallErrorKind::from_status(&refused), CallErrorKind::Refused);
 
     let nodes = world.repository(&monitor).await.state(&[]).await;
     assert_eq!(nodes.len(), 1, "b was not believed in: {nodes:?}");
@@ -52,7 +56,7 @@ async fn a_certificate_speaks_only_for_its_own_node() {
         (nodes[0].node.as_str(), nodes[0].endpoint.as_str()),
         ("a", "127.0.0.1:1")
     );
-    let page = monitor.daemon.metrics.page().unwrap();
+    let page = monitor.daemon.metrics.render_page().unwrap();
     let refused = "monitor_heartbeats_total{replica=\"one\",outcome=\"refused\"} 1\n";
     assert!(page.contains(refused), "{page}");
     monitor.stop().await;
@@ -67,13 +71,15 @@ async fn unreadable_heartbeat_names_its_field() {
     let mut a = world.caller("node/a", &monitor);
     let missing = a.empty_heartbeat().await.unwrap_err();
     assert!(
-        Kind::from_status(&missing) == Kind::Invalid && missing.message().contains("`status`"),
+        CallErrorKind::from_status(&missing) == CallErrorKind::Invalid
+            && missing.message().contains("`status`"),
         "{missing}"
     );
     for endpoint in ["", "here", "h:0", "h:99999", "user@h:1"] {
         let error = a.heartbeat(status("a", endpoint, 5)).await.unwrap_err();
         assert!(
-            Kind::from_status(&error) == Kind::Invalid && error.message().contains("`endpoint`"),
+            CallErrorKind::from_status(&error) == CallErrorKind::Invalid
+                && error.message().contains("`endpoint`"),
             "{error}"
         );
     }
@@ -82,7 +88,8 @@ async fn unreadable_heartbeat_names_its_field() {
         .await
         .unwrap_err();
     assert!(
-        Kind::from_status(&error) == Kind::Invalid && error.message().contains("`node`"),
+        CallErrorKind::from_status(&error) == CallErrorKind::Invalid
+            && error.message().contains("`node`"),
         "{error}"
     );
     assert!(world.repository(&monitor).await.state(&[]).await.is_empty());
@@ -93,7 +100,7 @@ async fn unreadable_heartbeat_names_its_field() {
 #[tokio::test]
 async fn node_is_silent_after_limit_until_next_heartbeat() {
     let world = MonitorEnvironment::new();
-    let hand = ManualClock::new(Clock::system().now());
+    let hand = ManualClock::new(Clock::system_clock().now());
     let monitor = MonitorEnvironment::try_start(world.settings("monitor/one"), hand.clock())
         .await
         .unwrap();
@@ -119,7 +126,7 @@ async fn node_is_silent_after_limit_until_next_heartbeat() {
         node.seen.after.lock().is_empty(),
         "a silent node is not asked"
     );
-    let page = monitor.daemon.metrics.page().unwrap();
+    let page = monitor.daemon.metrics.render_page().unwrap();
     assert!(
         page.contains("monitor_nodes{replica=\"one\",state=\"silent\"} 1\n"),
         "{page}"
@@ -153,8 +160,8 @@ async fn two_processes_claiming_one_node_are_a_gap() {
         "{listed:?}"
     );
     assert_eq!(
-        Kind::from_status(&repository.place("h", "u", 1, &[]).await.unwrap_err()),
-        Kind::Unavailable
+        CallErrorKind::from_status(&repository.place("h", "u", 1, &[]).await.unwrap_err()),
+        CallErrorKind::Unavailable
     );
     assert!(!repository.state(&[]).await[0].alive);
     drop(two);
@@ -175,7 +182,7 @@ async fn a_monitor_that_was_restarted_makes_nothing_vanish() {
 
     let mut settings = world.settings("monitor/one");
     settings.rpc.listen = address.to_string();
-    let monitor = MonitorEnvironment::try_start(settings, Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, Clock::system_clock())
         .await
         .expect("on the same port");
     // The repository's channel connects again by itself. No repository has named the nodes that the monitor is to miss.
@@ -213,7 +220,7 @@ async fn a_stop_ends_listings_that_wait() {
     let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = MonitorEnvironment::try_start(settings, Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, Clock::system_clock())
         .await
         .unwrap();
     let _stalls = FakeNode::scripted(
@@ -241,7 +248,8 @@ async fn a_stop_ends_listings_that_wait() {
     let reading = async { in_time(listing.message()).await.unwrap_err() };
     let (error, ()) = tokio::join!(reading, monitor.stop());
     assert!(
-        Kind::from_status(&error) == Kind::Unavailable && error.message().contains("stopping"),
+        CallErrorKind::from_status(&error) == CallErrorKind::Unavailable
+            && error.message().contains("stopping"),
         "{error}"
     );
 }
@@ -253,7 +261,7 @@ async fn monitor_with_unusable_settings_does_not_start() {
     let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.silent_after = settings.monitor.heartbeat;
-    let refused = MonitorEnvironment::try_start(settings, Clock::system())
+    let refused = MonitorEnvironment::try_start(settings, Clock::system_clock())
         .await
         .err()
         .unwrap();
@@ -263,7 +271,7 @@ async fn monitor_with_unusable_settings_does_not_start() {
     );
 
     for other in ["monitor/two", "node/one"] {
-        let refused = MonitorEnvironment::try_start(world.settings(other), Clock::system())
+        let refused = MonitorEnvironment::try_start(world.settings(other), Clock::system_clock())
             .await
             .err()
             .unwrap();
@@ -273,7 +281,7 @@ async fn monitor_with_unusable_settings_does_not_start() {
     let monitor = world.monitor().await;
     let mut settings = world.settings("monitor/one");
     settings.rpc.listen = monitor.address.to_string();
-    let refused = MonitorEnvironment::try_start(settings, Clock::system())
+    let refused = MonitorEnvironment::try_start(settings, Clock::system_clock())
         .await
         .err()
         .unwrap();
@@ -286,7 +294,7 @@ async fn monitor_with_unusable_settings_does_not_start() {
 
     let mut settings = world.settings("monitor/one");
     settings.rpc.key = "/nowhere/key.pem".into();
-    let refused = MonitorEnvironment::try_start(settings, Clock::system())
+    let refused = MonitorEnvironment::try_start(settings, Clock::system_clock())
         .await
         .err()
         .unwrap();
@@ -317,13 +325,13 @@ async fn a_node_is_who_its_certificate_says() {
 #[tokio::test]
 async fn certificates_are_exchanged_without_a_restart() {
     let world = MonitorEnvironment::new();
-    let hand = ManualClock::new(Clock::system().now());
+    let hand = ManualClock::new(Clock::system_clock().now());
     let settings = world.settings("monitor/one");
     let monitor = MonitorEnvironment::try_start(settings.clone(), hand.clock())
         .await
         .unwrap();
     let worker = || {
-        let all = monitor.daemon.workers.list();
+        let all = monitor.daemon.workers.list_workers();
         all.into_iter()
             .find(|worker| &*worker.name == "credentials/one")
             .unwrap()

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::wire::{CopyCondition, FileEntry, Gap, GroupRange};
 use tokio::time::sleep;
 use tools_testing::{PATIENCE, eventually, in_time};
@@ -60,7 +60,8 @@ async fn many_listings_are_one() {
     assert_eq!(listed.gaps(), ["b/: its listing is out of order at a"]);
     let error = repository.open_listing("../a").await.unwrap_err();
     assert!(
-        Kind::from_status(&error) == Kind::Invalid && error.message().contains("`after`"),
+        CallErrorKind::from_status(&error) == CallErrorKind::Invalid
+            && error.message().contains("`after`"),
         "{error}"
     );
     monitor.stop().await;
@@ -138,7 +139,7 @@ async fn misbehaving_node_is_named_and_others_are_listed() {
         assert!(gap.starts_with(&format!("{id}/: {reason}")), "{gap}");
     }
     assert_eq!(gaps[misbehaved.len()], format!("s/: {silent}"));
-    let page = monitor.daemon.metrics.page().unwrap();
+    let page = monitor.daemon.metrics.render_page().unwrap();
     assert!(
         page.contains("monitor_listings_total{replica=\"one\",outcome=\"partial\"} 1\n"),
         "{page}"
@@ -157,7 +158,7 @@ async fn node_dying_within_listing_is_a_gap() {
     let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = MonitorEnvironment::try_start(settings, archive_daemon::Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, archive_daemon::Clock::system_clock())
         .await
         .unwrap();
     let mut repository = world.repository(&monitor).await;
@@ -293,7 +294,7 @@ async fn listings_at_once_are_limited() {
     let world = MonitorEnvironment::new();
     let mut settings = world.settings("monitor/one");
     settings.monitor.idle = archive_daemon::Period::from_secs(3600);
-    let monitor = MonitorEnvironment::try_start(settings, archive_daemon::Clock::system())
+    let monitor = MonitorEnvironment::try_start(settings, archive_daemon::Clock::system_clock())
         .await
         .unwrap();
     let mut repository = world.repository(&monitor).await;
@@ -303,7 +304,7 @@ async fn listings_at_once_are_limited() {
         open.push(repository.open_listing("").await.unwrap());
     }
     let error = repository.open_listing("").await.unwrap_err();
-    assert_eq!(Kind::from_status(&error), Kind::Busy);
+    assert_eq!(CallErrorKind::from_status(&error), CallErrorKind::Busy);
     assert!(
         repository.locate("f").await.unwrap().gaps.is_empty(),
         "questions are still answered"

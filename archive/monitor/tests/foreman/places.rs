@@ -1,6 +1,6 @@
 //! Where files are, and where they go.
 
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::wire::{CopyCondition, Mode};
 
 use crate::fake_node::{FakeNode, Find};
@@ -61,7 +61,8 @@ async fn file_is_nowhere_only_if_all_say_so() {
     );
     let error = repository.locate("../f").await.unwrap_err();
     assert!(
-        Kind::from_status(&error) == Kind::Invalid && error.message().contains("`name`"),
+        CallErrorKind::from_status(&error) == CallErrorKind::Invalid
+            && error.message().contains("`name`"),
         "{error}"
     );
     monitor.stop().await;
@@ -76,7 +77,8 @@ async fn uploads_go_where_room_is_and_stay_there() {
     let mut repository = world.repository(&monitor).await;
     let none = repository.place("f", "u", 5, &[]).await.unwrap_err();
     assert!(
-        Kind::from_status(&none) == Kind::Unavailable && none.message().contains("replica one"),
+        CallErrorKind::from_status(&none) == CallErrorKind::Unavailable
+            && none.message().contains("replica one"),
         "{none}"
     );
 
@@ -104,11 +106,14 @@ async fn uploads_go_where_room_is_and_stay_there() {
         .place("f", "u1", 5, &["b", "a"])
         .await
         .unwrap_err();
-    assert_eq!(Kind::from_status(&tried), Kind::Unavailable);
+    assert_eq!(
+        CallErrorKind::from_status(&tried),
+        CallErrorKind::Unavailable
+    );
     let full = repository.place("h", "u3", 81, &[]).await.unwrap_err();
     assert_eq!(
-        (Kind::from_status(&full), full.code()),
-        (Kind::NoSpace, tonic::Code::ResourceExhausted)
+        (CallErrorKind::from_status(&full), full.code()),
+        (CallErrorKind::NoSpace, tonic::Code::ResourceExhausted)
     );
     world.beat(&monitor, "a", &a.address.to_string(), 81).await;
     assert_eq!(
@@ -127,7 +132,8 @@ async fn uploads_go_where_room_is_and_stay_there() {
             .await
             .unwrap_err();
         assert!(
-            Kind::from_status(&error) == Kind::Invalid && error.message().contains(field),
+            CallErrorKind::from_status(&error) == CallErrorKind::Invalid
+                && error.message().contains(field),
             "{error}"
         );
     }
@@ -168,7 +174,10 @@ async fn a_file_goes_where_it_is() {
         .place("f", "u3", 5, &["a", "b", "c"])
         .await
         .unwrap_err();
-    assert_eq!(Kind::from_status(&refused), Kind::Unavailable);
+    assert_eq!(
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::Unavailable
+    );
     monitor.stop().await;
 }
 
@@ -181,7 +190,10 @@ async fn a_node_that_cannot_answer_gets_no_file() {
     let mut repository = world.repository(&monitor).await;
     let _hangs = FakeNode::finding(&world, &monitor, "a", Find::Hangs, 900).await;
     let error = repository.place("f", "u", 5, &[]).await.unwrap_err();
-    assert_eq!(Kind::from_status(&error), Kind::Unavailable);
+    assert_eq!(
+        CallErrorKind::from_status(&error),
+        CallErrorKind::Unavailable
+    );
     let _offline = FakeNode::finding(&world, &monitor, "b", Find::Offline, 10).await;
     assert_eq!(
         repository.place("f", "u", 5, &[]).await.unwrap().node,

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use archive_daemon::Tasks;
-use archive_rpc::{ServeError, Server, Services, bind};
+use archive_rpc::{ServeError, Server, Services, bind_address};
 use proto_archive::wire::node_server::{Node, NodeServer};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
@@ -22,10 +22,10 @@ impl FakeNodeServer {
     pub(crate) async fn start(world: &MonitorEnvironment, id: &str, service: impl Node) -> Self {
         let services = Services {
             routes: Routes::new(NodeServer::new(service)),
-            rules: proto_archive::rules::rules(),
+            rules: proto_archive::rules::archive_rules(),
             descriptors: vec![proto_archive::DESCRIPTORS],
         };
-        let (listener, address) = bind("127.0.0.1:0").await.expect("bound");
+        let (listener, address) = bind_address("127.0.0.1:0").await.expect("bound");
         let credentials = world.credentials(&format!("node/{id}"));
         let kill = CancellationToken::new();
         let tasks = Tasks::new();
@@ -33,7 +33,7 @@ impl FakeNodeServer {
         let server = Server::new(services, credentials);
         tasks.spawn_once("node", async move {
             tokio::select! {
-                ended = server.serve(listener, std::future::pending()) => ended.map(drop),
+                ended = server.serve_connections(listener, std::future::pending()) => ended.map(drop),
                 () = killed => Ok::<(), ServeError>(()),
             }
         });
@@ -48,6 +48,6 @@ impl FakeNodeServer {
     pub(crate) async fn kill(&self) {
         self.kill.cancel();
         self.tasks.stop_all();
-        self.tasks.join(PATIENCE).await.expect("killed");
+        self.tasks.join_tasks(PATIENCE).await.expect("killed");
     }
 }

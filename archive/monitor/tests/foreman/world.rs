@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 
 use archive_daemon::{Chance, Clock, Daemon, DaemonSettings, Period, StartError};
 use archive_model::ReplicaId;
-use archive_monitor::{MonitorSettings, Settings, serve};
+use archive_monitor::{MonitorSettings, Settings, serve_monitor};
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Credentials, ExpectedIdentity, Grant, Limits, Role, RpcSettings, connect_lazy};
+use archive_rpc::{
+    Credentials, ExpectedIdentity, Grant, Role, RpcLimits, RpcSettings, connect_lazy,
+};
 use proto_archive::wire::replica_client::ReplicaClient;
 use proto_archive::wire::{
     FileEntry, FilesRequest, FilesResponse, FindRequest, FindResponse, Gap, HeartbeatRequest, Mode,
@@ -84,13 +86,13 @@ impl MonitorEnvironment {
     }
 
     pub(crate) async fn try_start(settings: Settings, clock: Clock) -> Result<Monitor, StartError> {
-        let daemon = Daemon::new(clock, Chance::system());
-        let address = serve(settings, daemon.clone()).await?;
+        let daemon = Daemon::new(clock, Chance::system_chance());
+        let address = serve_monitor(settings, daemon.clone()).await?;
         Ok(Monitor { address, daemon })
     }
 
     pub(crate) async fn monitor(&self) -> Monitor {
-        Self::try_start(self.settings("monitor/one"), Clock::system())
+        Self::try_start(self.settings("monitor/one"), Clock::system_clock())
             .await
             .expect("a monitor")
     }
@@ -98,19 +100,20 @@ impl MonitorEnvironment {
     pub(crate) async fn impatient_monitor(&self) -> Monitor {
         let mut settings = self.settings("monitor/one");
         (settings.monitor.find, settings.monitor.idle) = (SOON, SOON);
-        Self::try_start(settings, Clock::system())
+        Self::try_start(settings, Clock::system_clock())
             .await
             .expect("a monitor")
     }
 
     pub(crate) fn caller(&self, grant: &str, monitor: &Monitor) -> Caller {
-        let expected = ExpectedIdentity::named(&Grant::new(Role::Monitor, "one").expect("grant"));
+        let expected =
+            ExpectedIdentity::named_grant(&Grant::new(Role::Monitor, "one").expect("grant"));
         let address = monitor.address.to_string();
         let channel = connect_lazy(
             &address,
             &self.credentials(grant),
             &expected,
-            &Limits::default(),
+            &RpcLimits::default(),
         );
         Caller(ReplicaClient::new(channel.expect("channel")))
     }
@@ -138,7 +141,7 @@ impl Monitor {
         self.daemon.tasks.stop_all();
         self.daemon
             .tasks
-            .join(PATIENCE)
+            .join_tasks(PATIENCE)
             .await
             .expect("a clean stop");
     }

@@ -31,7 +31,7 @@ fn copy<'a>(data: &'a dyn ReadAt, tree: &'a Tree<Vec<u8>>) -> CopyBytes<'a> {
 
 fn encoded(data: &[u8], tree: &Tree<Vec<u8>>, ranges: &[Range<u64>]) -> Vec<u8> {
     let mut out = Vec::new();
-    let written = encode(copy(&data, tree), tree.content(), ranges, &mut out).unwrap();
+    let written = encode_ranges(copy(&data, tree), tree.content(), ranges, &mut out).unwrap();
     assert_eq!(written, out.len() as u64);
     out
 }
@@ -46,7 +46,7 @@ fn decoded(
 ) -> (Pieces, Result<(), DecodeError>) {
     let mut pieces = Vec::new();
     let content = FileContent { root, size };
-    let result = decode(stream, content, ranges, |offset, bytes| {
+    let result = decode_ranges(stream, content, ranges, |offset, bytes| {
         assert!(!bytes.is_empty() && bytes.len() as u64 <= G);
         pieces.push((offset, bytes.to_vec()));
         Ok(())
@@ -122,7 +122,7 @@ fn a_file_of_one_group_needs_no_outboard() {
             outboard: None,
         };
         let mut out = Vec::new();
-        encode(alone, tree.content(), &[0..u64::MAX], &mut out).unwrap();
+        encode_ranges(alone, tree.content(), &[0..u64::MAX], &mut out).unwrap();
         let (pieces, result) = decoded(&out, tree.root, tree.size, &[0..u64::MAX]);
         result.unwrap();
         assert_exact(&data, &pieces, &[0..u64::MAX]);
@@ -132,7 +132,7 @@ fn a_file_of_one_group_needs_no_outboard() {
         data: &data,
         outboard: None,
     };
-    let error = encode(alone, tree(&data).content(), &[0..1], io::sink()).unwrap_err();
+    let error = encode_ranges(alone, tree(&data).content(), &[0..1], io::sink()).unwrap_err();
     assert!(matches!(error, EncodeError::DamagedOutboard));
 }
 
@@ -249,7 +249,7 @@ fn unprovable_copy_says_what_is_wrong() {
             data,
             outboard: Some(outboard),
         };
-        let error = encode(copy, tree.content(), &all, &mut out).unwrap_err();
+        let error = encode_ranges(copy, tree.content(), &all, &mut out).unwrap_err();
         let (pieces, result) = decoded(&out, tree.root, tree.size, &all);
         assert!(
             matches!(result, Err(DecodeError::Cut)),
@@ -298,11 +298,11 @@ fn failing_sink_stops_both_ends() {
     let all = [0..tree.size];
     let mut small = [0; 5000];
     let out = small.as_mut_slice();
-    let error = encode(copy(&data, &tree), tree.content(), &all, out).unwrap_err();
+    let error = encode_ranges(copy(&data, &tree), tree.content(), &all, out).unwrap_err();
     assert!(matches!(error, EncodeError::Sink(error) if error.kind() == io::ErrorKind::WriteZero));
     let stream = encoded(&data, &tree, &all);
     let calls = RefCell::new(0);
-    let error = decode(stream.as_slice(), tree.content(), &all, |_, _| {
+    let error = decode_ranges(stream.as_slice(), tree.content(), &all, |_, _| {
         *calls.borrow_mut() += 1;
         Err(io::ErrorKind::StorageFull.into())
     });
@@ -332,12 +332,12 @@ fn three_broken_copies_make_a_whole_one() {
         let ranges = std::slice::from_ref(&range);
         let stream = copies.iter().find_map(|bytes| {
             let mut out = Vec::new();
-            encode(copy(bytes, &tree), tree.content(), ranges, &mut out)
+            encode_ranges(copy(bytes, &tree), tree.content(), ranges, &mut out)
                 .ok()
                 .map(|_| out)
         });
         let stream = stream.unwrap();
-        decode(
+        decode_ranges(
             stream.as_slice(),
             tree.content(),
             ranges,

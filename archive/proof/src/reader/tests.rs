@@ -6,7 +6,7 @@ use super::*;
 use crate::read_at::CopyBytes;
 use crate::testing::EDGES;
 use crate::tree::TreeBuilder;
-use crate::walk::walk;
+use crate::walk::walk_tree;
 use tools_testing::noise;
 
 fn go(_: u64) -> ControlFlow<()> {
@@ -44,7 +44,7 @@ fn read_all<D: ReadAt + ?Sized>(
             Err(ProvenReadError::Damaged { range, reason }) => {
                 assert!(range.start <= at && at < range.end && range.end <= size);
                 assert!(!reason.is_empty());
-                bad.insert(at / GROUP as u64..range.end.div_ceil(GROUP as u64));
+                bad.insert_range(at / GROUP as u64..range.end.div_ceil(GROUP as u64));
                 at = range.end;
             }
             Err(ProvenReadError::Stopped) => panic!("nobody stopped it"),
@@ -86,7 +86,7 @@ fn good_outboard_leaves_out_exactly_damaged_groups() {
             data: &data,
             outboard: Some(&outboard),
         };
-        let found = walk(copy, content, &mut go);
+        let found = walk_tree(copy, content, &mut go);
         let bad = read_all(data.as_slice(), Some(&outboard), content, &original, 70_000);
         assert_eq!(bad, found.damaged, "{seed}");
     }
@@ -166,7 +166,7 @@ fn disk_that_lies_sometimes_yields_no_wrong_bytes() {
         asked: std::sync::atomic::AtomicU64::new(0),
     };
     let bad = read_all(&fickle(), Some(&outboard), content, &original, 70_000);
-    assert!(bad.contains(100_000 / GROUP as u64));
+    assert!(bad.contains_group(100_000 / GROUP as u64));
     // A third of the reads are wrong: those of single groups beside the bad sector, and then those of whole windows.
     assert!(bad.len() < 40, "{bad:?}");
     let bad = read_all(&fickle(), None, content, &original, 70_000);

@@ -4,7 +4,7 @@ use archive_model::{FileName, Root};
 
 use super::*;
 use crate::admission::tests::{admission, key, trust};
-use crate::ranges::encode;
+use crate::ranges::encode_ranges;
 use crate::read_at::CopyBytes;
 use crate::testing::EDGES;
 use crate::tree::{Tree, TreeBuilder};
@@ -33,8 +33,8 @@ fn proof(data: &[u8], range: Range<u64>, step: u64) -> Vec<u8> {
     let (admission, envelope) = admit(data);
     let tree = tree(data);
     let mut writer = ProofWriter::new(Vec::new(), &envelope, &admission, &range).unwrap();
-    while !writer.rest().is_empty() {
-        let rest = writer.rest();
+    while !writer.rest_range().is_empty() {
+        let rest = writer.rest_range();
         let next = rest.start..rest.end.min(rest.start + step * G);
         let mut slice = Vec::new();
         let copy = CopyBytes {
@@ -42,15 +42,15 @@ fn proof(data: &[u8], range: Range<u64>, step: u64) -> Vec<u8> {
             outboard: Some(&tree.sink),
         };
         let ranges = std::slice::from_ref(&next);
-        encode(copy, tree.content(), ranges, &mut slice).unwrap();
-        writer.add(next, slice.as_slice()).unwrap();
+        encode_ranges(copy, tree.content(), ranges, &mut slice).unwrap();
+        writer.add_range(next, slice.as_slice()).unwrap();
     }
     writer.finish().unwrap()
 }
 
 fn check(proof: &[u8]) -> (Vec<u8>, Result<ProvenRecord, RecordProofError>) {
     let mut bytes = Vec::new();
-    let result = verify(proof, &trust(), |more| {
+    let result = verify_record_proof(proof, &trust(), |more| {
         assert!(!more.is_empty() && more.len() as u64 <= G);
         bytes.extend_from_slice(more);
         Ok(())
@@ -210,7 +210,7 @@ fn foreign_or_untrusted_admission_proves_nothing() {
         RecordProofError::Slice(DecodeError::WrongProof)
     ));
     let nobody = TrustFile::default();
-    let error = verify(file.as_slice(), &nobody, |_| Ok(())).unwrap_err();
+    let error = verify_record_proof(file.as_slice(), &nobody, |_| Ok(())).unwrap_err();
     assert!(matches!(error, RecordProofError::Admission(_)), "{error}");
     let renamed = Admission {
         name: FileName::new("other").unwrap(),
@@ -220,7 +220,7 @@ fn foreign_or_untrusted_admission_proves_nothing() {
         .sign(&crate::SigningKey::from_seed([9; 32]))
         .unwrap();
     let mut writer = ProofWriter::new(Vec::new(), &forged, &renamed, &(0..1)).unwrap();
-    assert!(writer.add(0..G, [0; 100].as_slice()).is_err());
+    assert!(writer.add_range(0..G, [0; 100].as_slice()).is_err());
     assert!(matches!(
         refused(&writer.out),
         RecordProofError::Admission(_)
@@ -264,7 +264,7 @@ fn other_versions_fail_and_newer_fields_pass() {
         );
     }
     let endless = io::BufReader::new(io::repeat(b'['));
-    let error = verify(endless, &trust(), |_| Ok(())).unwrap_err();
+    let error = verify_record_proof(endless, &trust(), |_| Ok(())).unwrap_err();
     assert!(matches!(error, RecordProofError::NoHeader), "{error}");
 }
 
@@ -281,7 +281,7 @@ fn a_writer_takes_what_follows_and_is_complete() {
     ));
     let mut writer = begin(0..100_000).unwrap();
     for wrong in [G..2 * G, 0..0, 0..100, 0..200_000] {
-        let error = writer.add(wrong, [].as_slice()).unwrap_err();
+        let error = writer.add_range(wrong, [].as_slice()).unwrap_err();
         assert!(matches!(error, RecordProofError::Order { .. }), "{error}");
     }
     assert!(matches!(

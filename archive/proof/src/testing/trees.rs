@@ -26,7 +26,7 @@ pub(crate) struct BadDisk<'a> {
 impl<'a> BadDisk<'a> {
     pub(crate) fn new(bytes: &'a [u8], bad: impl IntoIterator<Item = Range<u64>>) -> Self {
         let mut groups = Groups::none();
-        bad.into_iter().for_each(|range| groups.insert(range));
+        bad.into_iter().for_each(|range| groups.insert_range(range));
         Self {
             bytes,
             bad: groups,
@@ -38,7 +38,7 @@ impl<'a> BadDisk<'a> {
 impl ReadAt for BadDisk<'_> {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.reads.set(self.reads.get() + 1);
-        let touched = Groups::touching(iter::once(offset..offset + buffer.len() as u64));
+        let touched = Groups::groups_touching(iter::once(offset..offset + buffer.len() as u64));
         if touched.intersection(&self.bad).is_empty() {
             self.bytes.read_at(offset, buffer)
         } else {

@@ -72,10 +72,13 @@ fn the_file_is_read_strictly() {
 fn only_a_trusted_signature_yields_a_payload() {
     let trust = file();
     let envelope = signed(2);
-    assert_eq!(trust.verify(&envelope, TYPE).unwrap().payload, b"hello");
-    let error = trust.verify(&envelope, "text/html").unwrap_err();
+    assert_eq!(
+        trust.verify_envelope(&envelope, TYPE).unwrap().payload,
+        b"hello"
+    );
+    let error = trust.verify_envelope(&envelope, "text/html").unwrap_err();
     assert!(matches!(error, VerifyError::OtherType { found, .. } if found == TYPE));
-    let stranger = trust.verify(&signed(3), TYPE).unwrap_err();
+    let stranger = trust.verify_envelope(&signed(3), TYPE).unwrap_err();
     assert_eq!(
         stranger,
         VerifyError::UnknownKey {
@@ -90,7 +93,7 @@ fn only_a_trusted_signature_yields_a_payload() {
     ] {
         let forged = Envelope::parse(forged.as_bytes()).unwrap();
         assert!(matches!(
-            trust.verify(&forged, TYPE),
+            trust.verify_envelope(&forged, TYPE),
             Err(VerifyError::BadSignature { .. })
         ));
     }
@@ -98,7 +101,7 @@ fn only_a_trusted_signature_yields_a_payload() {
         Envelope::parse(br#"{"payload":"","payloadType":"text/plain","signatures":[]}"#).unwrap();
     assert!(
         trust
-            .verify(&unsigned, TYPE)
+            .verify_envelope(&unsigned, TYPE)
             .unwrap_err()
             .to_string()
             .contains("nobody")
@@ -121,7 +124,10 @@ fn additional_signature_of_stranger_does_no_harm() {
         .replace("\"signatures\":[", &format!("\"signatures\":[{theirs},"));
     let both = Envelope::parse(both.as_bytes()).unwrap();
     assert_eq!(both.key_ids().count(), 2);
-    assert_eq!(file().verify(&both, TYPE).unwrap().payload, b"hello");
+    assert_eq!(
+        file().verify_envelope(&both, TYPE).unwrap().payload,
+        b"hello"
+    );
 }
 
 /// Fails if a key counts before its term, at the end of it, or for another archive.
@@ -129,19 +135,19 @@ fn additional_signature_of_stranger_does_no_harm() {
 fn key_counts_for_its_archive_and_term() {
     let trust = file();
     let envelope = signed(1);
-    let verified = trust.verify(&envelope, TYPE).unwrap();
+    let verified = trust.verify_envelope(&envelope, TYPE).unwrap();
     for (when, good) in [
         ("2025-12-31T23:59:59Z", false),
         ("2026-01-01T00:00:00Z", true),
         ("2026-12-31T23:59:59.999Z", true),
         ("2027-01-01T00:00:00Z", false),
     ] {
-        let result = verified.accept("kb", time(when));
+        let result = verified.accept_for("kb", time(when));
         assert_eq!(result.is_ok(), good, "{when}");
         assert!(good || matches!(result, Err(VerifyError::OutsideTerm { .. })));
     }
     let error = verified
-        .accept("sb", time("2026-06-01T00:00:00Z"))
+        .accept_for("sb", time("2026-06-01T00:00:00Z"))
         .unwrap_err();
     assert!(matches!(error, VerifyError::OtherArchive { .. }));
 }

@@ -56,7 +56,7 @@ impl StoredCopy {
 
     /// Walks `data` beside an outboard that may be on a bad disk.
     fn walk_beside(&self, data: &dyn ReadAt, outboard: Option<&dyn ReadAt>) -> WalkResult {
-        walk(CopyBytes { data, outboard }, self.content(), &mut go_on)
+        walk_tree(CopyBytes { data, outboard }, self.content(), &mut go_on)
     }
 }
 
@@ -81,7 +81,7 @@ fn good_files_of_every_shape_are_intact() {
             data: &file.data,
             outboard: Some(&file.outboard),
         };
-        let found = walk(copy, file.content(), &mut count);
+        let found = walk_tree(copy, file.content(), &mut count);
         assert!(found.is_intact(), "{size}");
         assert_eq!(
             (found.outboard, found.read_error),
@@ -159,7 +159,7 @@ fn outboard_flip_hides_no_data_flip() {
             let data = flipped(&file.data, group * G + 3);
             for position in (0..file.outboard.len()).step_by(32) {
                 let found = file.walk(&data, Some(&flipped(&file.outboard, position)));
-                assert!(found.damaged.contains(group as u64));
+                assert!(found.damaged.contains_group(group as u64));
                 // Only the value of the damaged group itself exists nowhere else.
                 let kept = &file.outboard[position..position + 32];
                 let own = &file.data[group * G..file.data.len().min((group + 1) * G)];
@@ -322,7 +322,7 @@ fn bad_sectors_under_the_outboard_blame_no_data() {
         assert_eq!(found.outboard, OutboardState::Damaged);
         let found = file.walk_beside(&damaged, Some(&outboard));
         assert!(
-            found.damaged.contains(700) && found.unreadable.is_empty(),
+            found.damaged.contains_group(700) && found.unreadable.is_empty(),
             "{sector}"
         );
     }
@@ -351,7 +351,7 @@ fn a_stopped_walk_blames_nobody() {
                 data: &file.data,
                 outboard: outboard.as_ref().map(|outboard| outboard as &dyn ReadAt),
             };
-            let found = walk(copy, file.content(), &mut progress);
+            let found = walk_tree(copy, file.content(), &mut progress);
             assert!(
                 found.stopped && !found.is_intact() && found.damaged.is_empty(),
                 "{stop}"
@@ -372,11 +372,11 @@ fn an_announced_size_beyond_reason_ends_at_once() {
         data: &file.data,
         outboard: None,
     };
-    let found = walk(copy, announced, &mut go_on);
+    let found = walk_tree(copy, announced, &mut go_on);
     assert_eq!(found.damaged, Groups::all(u64::MAX));
     let outboard = noise(640, 1);
     copy.outboard = Some(&outboard);
-    let found = walk(copy, announced, &mut go_on);
+    let found = walk_tree(copy, announced, &mut go_on);
     assert_eq!(
         (found.damaged, found.outboard),
         (Groups::all(u64::MAX), OutboardState::Damaged)

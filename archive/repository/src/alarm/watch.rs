@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::worker::rest_after;
-use archive_daemon::{Notifier, Step, Worker, WorkerError};
+use archive_daemon::{Notifier, Worker, WorkerStep, WorkerStepError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::Automatic;
 use archive_ledger::anomalies::Anomalies;
@@ -33,7 +33,7 @@ pub(crate) struct Alarm {
 
 impl Alarm {
     pub(crate) fn new(own: Preserver, notifier: Notifier, delay: Duration) -> Self {
-        let mut changes = own.archive.anomalies.changes();
+        let mut changes = own.archive.anomalies.watch_changes();
         // Anomalies from before the start are reported, too.
         changes.mark_changed();
         Self {
@@ -46,7 +46,7 @@ impl Alarm {
     }
 
     /// Reports the anomalies, if they have changed.
-    async fn look_at_files(&mut self) -> Result<(), WorkerError> {
+    async fn look_at_files(&mut self) -> Result<(), WorkerStepError> {
         if !self.changes.has_changed()? {
             return Ok(());
         }
@@ -55,22 +55,24 @@ impl Alarm {
         let tallies = spawn_blocking(move || read(&anomalies)).await?;
         let tallies = tallies.inspect_err(|_unread| self.changes.mark_changed())?;
         let known = BTreeSet::new();
-        self.notifier.declare(FILED, &tallies.wrong(), &known);
+        self.notifier
+            .declare_incidents(FILED, &tallies.wrong(), &known);
         Ok(())
     }
 
     fn look_at_brakes(&self) {
-        let mut wrong = held(&self.own.brakes());
+        let mut wrong = held(&self.own.list_brakes());
         if self.own.policy.automatic == Automatic::Off || self.own.archive.admin.counts().is_none()
         {
             // Automatic repairs are off anyway, or the number of files is not known yet.
             wrong.clear();
         }
-        self.notifier.declare(HELD, &wrong, &BTreeSet::new());
+        self.notifier
+            .declare_incidents(HELD, &wrong, &BTreeSet::new());
     }
 
     fn look_at_late(&self) {
-        let standing = self.own.archive.standing.now();
+        let standing = self.own.archive.standing.current_snapshot();
         let Some(counts) = self.own.archive.admin.counts() else {
             return;
         };
@@ -80,20 +82,20 @@ impl Alarm {
             .own
             .archive
             .admin
-            .late(before, |id| standing.is_excused(id));
+            .count_late(before, |id| standing.is_excused(id));
         let below = counts.below_required(|id| standing.is_excused(id));
         // The time since when a file lags is known from the start on only: until then no incident ends.
-        let since = self.own.archive.calls.clock.since(self.started);
+        let since = self.own.archive.calls.clock.elapsed_since(self.started);
         let unclear = (since <= self.delay).then(|| LATE.to_owned());
         let unclear = unclear.into_iter().collect();
         self.notifier
-            .declare(LATE, &late(lag.as_ref(), below), &unclear);
+            .declare_incidents(LATE, &late(lag.as_ref(), below), &unclear);
     }
 }
 
 fn read(anomalies: &Anomalies) -> Result<Tallies, DbError> {
     let mut tallies = Tallies::default();
-    for row in anomalies.rows()? {
+    for row in anomalies.list_rows()? {
         tallies.add(&row?);
     }
     Ok(tallies)
@@ -102,13 +104,13 @@ fn read(anomalies: &Anomalies) -> Result<Tallies, DbError> {
 impl Worker for Alarm {
     const NAME: &'static str = "alarm";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let begin = self.own.archive.calls.clock.instant();
         self.look_at_files().await?;
         self.look_at_brakes();
         self.look_at_late();
         // With very many anomalies a round takes long.
-        let took = self.own.archive.calls.clock.since(begin);
-        Ok(Step::Idle(rest_after(took, REST_SHARE, PAUSE)))
+        let took = self.own.archive.calls.clock.elapsed_since(begin);
+        Ok(WorkerStep::Idle(rest_after(took, REST_SHARE, PAUSE)))
     }
 }

@@ -1,7 +1,7 @@
 //! The reasons why something is not repaired yet, for people.
 
 use archive_db::DbError;
-use archive_decisions::repair::policy::{Automatic, Decision, Hold};
+use archive_decisions::repair::policy::{Automatic, Hold, RepairDecision};
 use archive_decisions::repair::{NoRepairReason, OfficerQuestion};
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, ReplicaId};
@@ -11,15 +11,19 @@ use crate::preserver::Preserver;
 
 impl Preserver {
     /// Returns why one anomaly is not repaired yet; empty if it is being repaired, or needs no repair.
-    pub(crate) fn held(&self, row: &AnomalyRow, volumes: &Volumes) -> Result<String, DbError> {
+    pub(crate) fn held_reason(
+        &self,
+        row: &AnomalyRow,
+        volumes: &Volumes,
+    ) -> Result<String, DbError> {
         if row.closed.is_some() || row.filed.accepted.is_some() {
             return Ok(String::new());
         }
-        let why = match self.decide(row, volumes, self.archive.calls.clock.now())? {
-            Decision::RepairNow => String::new(),
-            Decision::ConfirmAt(at) => format!("a second look at {at} must confirm it"),
-            Decision::Hold(hold) => hold.to_string(),
-            Decision::AskOfficer => ask(row),
+        let why = match self.decide_repair(row, volumes, self.archive.calls.clock.now())? {
+            RepairDecision::RepairNow => String::new(),
+            RepairDecision::ConfirmAt(at) => format!("a second look at {at} must confirm it"),
+            RepairDecision::Hold(hold) => hold.to_string(),
+            RepairDecision::AskOfficer => ask(row),
         };
         Ok(match (&row.filed.note, why.is_empty()) {
             (None, _) => why,
@@ -33,7 +37,7 @@ impl Preserver {
         if self.policy.automatic == Automatic::Off {
             return Some("automatic repair is off (`repair.automatic`)".to_owned());
         }
-        let held = self.brakes().into_iter();
+        let held = self.list_brakes().into_iter();
         let held = held.map(|(replica, hold)| format!("replica {replica}: {hold}"));
         let held = held.collect::<Vec<_>>().join("; ");
         (!held.is_empty()).then_some(held)
@@ -42,10 +46,10 @@ impl Preserver {
 
 impl Preserver {
     /// Returns the replicas of which too many files need repair at once, so that automatic repairs are stopped.
-    pub(crate) fn brakes(&self) -> Vec<(ReplicaId, Hold)> {
+    pub(crate) fn list_brakes(&self) -> Vec<(ReplicaId, Hold)> {
         let held = self.archive.specs.iter().filter_map(|spec| {
             let found = self.archive.anomalies.found_today(&spec.id);
-            let brake = self.policy.brake(self.files_of(&spec.id));
+            let brake = self.policy.brake_limit(self.files_of(&spec.id));
             (found > brake).then(|| (spec.id.clone(), Hold::Brake { found, brake }))
         });
         held.collect()

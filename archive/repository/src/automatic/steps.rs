@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_decisions::repair::policy::Decision;
+use archive_decisions::repair::policy::RepairDecision;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, RepairOutcome};
 use archive_rpc::CallError;
@@ -15,7 +15,7 @@ use crate::tables::with_tables;
 impl Preserver {
     /// Looks a second time, past every cache. Returns `false` if that showed nothing, because a part was silent. Damage
     /// that may be repaired then is repaired at once: the same read has found its groups.
-    pub(super) async fn confirm(
+    pub(super) async fn confirm_anomaly(
         &self,
         row: &AnomalyRow,
         look_context: &LookContext,
@@ -29,16 +29,16 @@ impl Preserver {
         let (true, Some(place)) = (is_damage, place) else {
             self.look_and_file(&row.replica, &row.file, look_context)
                 .await?;
-            let now = self.filed(&row.file).await?;
+            let now = self.filed_anomalies(&row.file).await?;
             return Ok(turn::is_decided(row, &now));
         };
-        let selector = place.select(&row.replica);
+        let selector = place.copy_selector(&row.replica);
         let size = row.filed.size;
         let reading = self.verify_and_file(selector, &row.file, size, look_context, |_| {});
         let (copy, _filed) = reading.await??;
-        let claim = self.repairing.claim(&row.file, MOST_REPAIRS);
+        let claim = self.repairing.claim_name(&row.file, MOST_REPAIRS);
         // The anomaly is looked up under the claim: a repair since the read may have closed it.
-        let now = self.filed(&row.file).await?;
+        let now = self.filed_anomalies(&row.file).await?;
         let is_decided = turn::is_decided(row, &now);
         let confirmed = now.into_iter().find(|now| now.filed.id == row.filed.id);
         let (true, Some(row), Some(_claim)) = (is_decided, confirmed, claim) else {
@@ -47,8 +47,9 @@ impl Preserver {
         let own = self.clone();
         let of = row.clone();
         let decided =
-            with_tables(move || own.decide(&of, &volumes, own.archive.calls.clock.now())).await?;
-        if decided != Decision::RepairNow || row.filed.accepted.is_some() {
+            with_tables(move || own.decide_repair(&of, &volumes, own.archive.calls.clock.now()))
+                .await?;
+        if decided != RepairDecision::RepairNow || row.filed.accepted.is_some() {
             return Ok(true);
         }
         let repair_context = self.own_context(&row);
@@ -60,7 +61,9 @@ impl Preserver {
 
     /// Repairs an anomaly automatically. Returns `false` if the repair was not completed.
     pub(super) async fn repair_by_itself(&self, row: &AnomalyRow) -> Result<bool, CallError> {
-        let done = self.repair(row, &self.own_context(row), &|_| {}).await?;
+        let done = self
+            .repair_file(row, &self.own_context(row), &|_| {})
+            .await?;
         Ok(is_at_its_end(row, &done))
     }
 
@@ -88,7 +91,7 @@ fn is_at_its_end(row: &AnomalyRow, done: &RepairReport) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use archive_decisions::repair::policy::Policy;
+    use archive_decisions::repair::policy::RepairPolicy;
     use archive_ledger::anomalies::{Look, LookQuality};
     use archive_model::{CopyPlace, FileName, Finder, Groups};
     use archive_stores::scripted::{damaged, good, id};
@@ -101,9 +104,9 @@ mod tests {
     #[tokio::test]
     async fn one_reading_confirms_and_begins_a_repair() {
         let mut fixture = PreserverFixture::start(&["a"]).await;
-        let policy = Policy {
+        let policy = RepairPolicy {
             delay: SignedDuration::ZERO,
-            ..Policy::default()
+            ..RepairPolicy::default()
         };
         fixture.own.policy = Arc::new(policy);
         let copy = damaged("one", "volume-one", 7);
@@ -130,16 +133,16 @@ mod tests {
         };
         let replica = id("one");
         let first = look_context(false);
-        let found = own.file(&replica, &file, look, &first).await.unwrap();
+        let found = own.file_look(&replica, &file, look, &first).await.unwrap();
         let volumes = Arc::new(Volumes::open(&own.archive.admin).unwrap());
         let row = &found.open[0];
         let ended = own
-            .confirm(row, &look_context(true), volumes)
+            .confirm_anomaly(row, &look_context(true), volumes)
             .await
             .unwrap();
         assert!(!ended, "its node mends nothing");
         assert_eq!(fixture.scripted.script().read, ["one"]);
-        let now = own.filed(&file).await.unwrap();
+        let now = own.filed_anomalies(&file).await.unwrap();
         let note = now[0].filed.note.clone().unwrap_or_default();
         assert!(!note.is_empty(), "a repair was tried");
     }

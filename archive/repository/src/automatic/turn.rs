@@ -25,7 +25,7 @@ pub(super) fn next(
         return Ok(work);
     }
     let rest = anomalies.rows_after(last)?.map(|row| (row, false));
-    let again = anomalies.rows()?.map(|row| (row, true));
+    let again = anomalies.list_rows()?.map(|row| (row, true));
     for (row, is_again) in rest.chain(again) {
         let row = row?;
         let is_around = is_again && last.is_none_or(|last| place(&row) > place(last));
@@ -44,7 +44,11 @@ pub(super) fn next(
 
 /// Returns the place of a row in the table.
 fn place(row: &AnomalyRow) -> (&str, &str, String) {
-    (row.file.as_str(), row.replica.as_str(), row.filed.slot())
+    (
+        row.file.as_str(),
+        row.replica.as_str(),
+        row.filed.slot_key(),
+    )
 }
 
 /// Returns whether a second look decided about `before`, given the anomalies of the file now: that it was closed, or
@@ -88,7 +92,7 @@ mod tests {
         fn new(count: usize) -> Self {
             let directory = tempfile::tempdir().unwrap();
             let admin = Admin::init(directory.path()).unwrap();
-            let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+            let anomalies = Anomalies::open(&admin, Clock::system_clock()).unwrap();
             let fixture = Self {
                 _directory: directory,
                 anomalies,
@@ -106,7 +110,7 @@ mod tests {
                 replica: &self.replica,
                 who: "repository/kb",
             };
-            self.anomalies.look(filing, look).unwrap();
+            self.anomalies.file_look(filing, look).unwrap();
         }
 
         fn row(&self, file: &str) -> Vec<AnomalyRow> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use archive_db::{DbError, Table, Text, Value};
+use archive_db::{DbError, Table, TableValue, Text};
 use archive_ledger::admin::Admin;
 use archive_model::{NodeId, NodeState, ReplicaId, VolumeState};
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ struct VolumeRow {
     since: Timestamp,
 }
 
-impl Value for VolumeRow {}
+impl TableValue for VolumeRow {}
 
 /// The states of all volumes: a table, read once.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) struct Volumes {
 
 impl Volumes {
     pub(crate) fn open(admin: &Admin) -> Result<Self, DbError> {
-        let table: Table<VolumeRowKey, VolumeRow> = admin.table("volume-states")?;
+        let table: Table<VolumeRowKey, VolumeRow> = admin.open_table("volume-states")?;
         let known = table.scan()?.collect::<Result<_, _>>()?;
         Ok(Self {
             admin: admin.clone(),
@@ -43,7 +43,7 @@ impl Volumes {
 
     /// Stores the states of the volumes of a replica. Nothing is known of a node that the monitor has not heard of
     /// since it started.
-    pub(crate) fn saw(
+    pub(crate) fn note_seen(
         &self,
         replica: &ReplicaId,
         nodes: &[NodeState],
@@ -71,17 +71,17 @@ impl Volumes {
         if new.is_empty() {
             return Ok(());
         }
-        let mut changes = self.admin.change();
+        let mut changes = self.admin.begin_changes();
         for (key, row) in &new {
             changes.batch().put(&self.table, key, row)?;
         }
-        self.admin.commit(changes)?;
+        self.admin.commit_changes(changes)?;
         known.extend(new);
         Ok(())
     }
 
     /// Returns when a volume last changed its state, or `None` if it was never seen.
-    pub(crate) fn changed(
+    pub(crate) fn note_changed(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
@@ -123,7 +123,7 @@ mod tests {
                 problem: problem.map(str::to_owned),
                 ..VolumeState::default()
             }],
-            ..NodeState::unheard(node.clone())
+            ..NodeState::unheard_node(node.clone())
         };
         for (minute, report, changed) in [
             (0, report(None, true, true), 0),
@@ -136,11 +136,11 @@ mod tests {
             (7, report(None, true, true), 7),
         ] {
             let volumes = Volumes::open(&admin).unwrap();
-            volumes.saw(&replica, &[report], at(minute)).unwrap();
-            let known = volumes.changed(&replica, &node, "v");
+            volumes.note_seen(&replica, &[report], at(minute)).unwrap();
+            let known = volumes.note_changed(&replica, &node, "v");
             assert_eq!(known, Some(at(changed)), "in minute {minute}");
         }
         let volumes = Volumes::open(&admin).unwrap();
-        assert_eq!(volumes.changed(&replica, &node, "w"), None);
+        assert_eq!(volumes.note_changed(&replica, &node, "w"), None);
     }
 }

@@ -13,8 +13,8 @@ use archive_model::{
     AnomalyKind, CopyPlace, FileCopy, FileName, Groups, NodeId, NodeKey, Root, SilentPart, groups,
 };
 use archive_replicas::LocatedCopies;
-use archive_rpc::answers::Progress;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::answers::WorkProgress;
+use archive_rpc::{CallError, CallErrorKind};
 use archive_stores::assemble::{AssembledPart, Donor, WantedFile};
 use futures_util::future::try_join_all;
 use tokio::sync::{Mutex, mpsc};
@@ -45,7 +45,7 @@ impl Pass<'_> {
     pub(super) async fn read_all(&self) -> Result<(), CallError> {
         let admin = self.own.archive.admin.clone();
         let replica = self.replica.clone();
-        let nodes = with_tables(move || admin.nodes(&replica)).await?;
+        let nodes = with_tables(move || admin.list_nodes(&replica)).await?;
         let mut walks: Vec<CheckFuture<'_>> = Vec::new();
         for node in nodes {
             walks.push(Box::pin(self.walk(node)));
@@ -82,7 +82,7 @@ impl Pass<'_> {
         let selection = self.scope.selection.clone();
         let mut names = selection.names.clone();
         let is_all = names.is_empty();
-        let mut walk = FileWalk::over(WalkScope::Node(NodeKey {
+        let mut walk = FileWalk::over_scope(WalkScope::Node(NodeKey {
             replica: replica.clone(),
             node: node.clone(),
         }));
@@ -97,28 +97,28 @@ impl Pass<'_> {
                 Some(Target {
                     root: content.root,
                     size: content.size,
-                    place: copy.place()?,
+                    place: copy.copy_place()?,
                     name: record.name,
                     is_moved: false,
                 })
             };
             if is_all {
-                let send = |row| target(row).is_none_or(|target| outlet.send(target));
-                let is_over = walk.each(&admin, send)?;
+                let send = |row| target(row).is_none_or(|target| outlet.send_message(target));
+                let is_over = walk.walk_each(&admin, send)?;
                 return Ok(if is_over {
-                    Progress::Done
+                    WorkProgress::Done
                 } else {
-                    Progress::Paused
+                    WorkProgress::Paused
                 });
             }
             while let Some(name) = names.pop_first() {
                 if let Some(target) = admin.file(&name)?.and_then(target)
-                    && !outlet.send(target)
+                    && !outlet.send_message(target)
                 {
-                    return Ok(Progress::Paused);
+                    return Ok(WorkProgress::Paused);
                 }
             }
-            Ok(Progress::Done)
+            Ok(WorkProgress::Done)
         })
         .await
     }
@@ -155,7 +155,7 @@ impl Pass<'_> {
             let more = bytes.saturating_sub(before.swap(bytes, Ordering::Relaxed));
             self.read.fetch_add(more, Ordering::Relaxed);
         };
-        let selector = target.place.select(&self.replica);
+        let selector = target.place.copy_selector(&self.replica);
         let look_context = &self.scope.look_context;
         let name = &target.name;
         let size = target.size;
@@ -187,7 +187,7 @@ impl Pass<'_> {
         };
         let filing = self
             .own
-            .file(&self.replica, &target.name, look, look_context);
+            .file_look(&self.replica, &target.name, look, look_context);
         self.tell(filing.await?).await?;
         Ok(None)
     }
@@ -199,7 +199,7 @@ impl Pass<'_> {
         target: &Target,
         error: &CallError,
     ) -> Result<Option<Target>, CallError> {
-        if error.kind == Kind::NotFound {
+        if error.kind == CallErrorKind::NotFound {
             let located = self.look(&target.name).await?;
             match elsewhere(target, &located) {
                 // The copy has moved since it was listed: it is read at its new place.
@@ -212,7 +212,7 @@ impl Pass<'_> {
             return Ok(None);
         }
         self.unread(target, error);
-        if error.kind != Kind::Busy {
+        if error.kind != CallErrorKind::Busy {
             let place = target.place.clone();
             *self.tally().refusals.entry(place).or_default() += 1;
         }
@@ -230,13 +230,15 @@ impl Pass<'_> {
 
     /// Returns whether the node proves some random groups.
     async fn proves(&self, target: &Target) -> Result<bool, CallError> {
-        let Some(count) = NonZeroU64::new(groups::count(target.size)) else {
+        let Some(count) = NonZeroU64::new(groups::group_count(target.size)) else {
             return Ok(true);
         };
         let mut chosen = Groups::none();
         for _ in 0..CHALLENGES {
-            let group = self.own.archive.chance.below(count);
-            chosen.insert_one(group.map_err(|error| Kind::Internal.error(error.to_string()))?);
+            let group = self.own.archive.chance.random_below(count);
+            chosen.insert_one(
+                group.map_err(|error| CallErrorKind::Internal.to_error(error.to_string()))?,
+            );
         }
         let wanted = WantedFile {
             name: target.name.clone(),
@@ -249,14 +251,18 @@ impl Pass<'_> {
             bad: Groups::none(),
         };
         let ranges: Vec<_> = chosen.byte_ranges(target.size).collect();
-        let mut reading = self.own.archive.assembler.read(wanted, vec![donor], ranges);
+        let mut reading = self
+            .own
+            .archive
+            .assembler
+            .read_range(wanted, vec![donor], ranges);
         while let Some(part) = reading.next().await {
             match part {
                 AssembledPart::Proven(proven) => {
                     debug_assert!(proven.length <= u64::from(CHALLENGES) * GROUP_SIZE);
                 }
                 AssembledPart::Refused(group) if group.is_silence => {
-                    return Err(Kind::Unavailable.error(group.said));
+                    return Err(CallErrorKind::Unavailable.to_error(group.said));
                 }
                 AssembledPart::Refused(_) => return Ok(false),
             }

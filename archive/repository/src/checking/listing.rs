@@ -12,14 +12,14 @@ use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
 use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, SilentPart};
 use archive_replicas::ListedCopies;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::task::spawn_blocking;
 
 use super::{CheckSelection, Pass, WINDOW};
-use crate::preserver::{expected, is_compared};
+use crate::preserver::{expected_entry, is_compared};
 
 /// The number of files on silent nodes and volumes that are filed as unverified. The others are counted, and the gap
 /// names their place.
@@ -53,7 +53,7 @@ impl Pass<'_> {
         };
         let comparing = async {
             let done = spawn_blocking(move || compare(&side, listing, &findings)).await;
-            done.map_err(|error| Kind::Internal.error(error.to_string()))?
+            done.map_err(|error| CallErrorKind::Internal.to_error(error.to_string()))?
         };
         let sending = async {
             self.send_listing(opened, items, unexpected).await;
@@ -61,7 +61,7 @@ impl Pass<'_> {
         };
         let ((), report, ()) = tokio::try_join!(sending, comparing, self.settle(found))?;
         self.tally().withdrawn = report.withdrawn;
-        for part in report.silent() {
+        for part in report.silent_parts() {
             let reason = "the replica could not be asked, or not completely".to_owned();
             self.gap(Some(part.clone()), reason);
         }
@@ -76,7 +76,7 @@ impl Pass<'_> {
     async fn open(&self) -> Result<OpenListing, CallError> {
         let calls = &self.own.archive.calls;
         let asking = calls.replicas.nodes_in_service(&self.replica);
-        let nodes = calls.answered(asking).await?;
+        let nodes = calls.answered_call(asking).await?;
         let mut offline = Vec::new();
         for node in nodes {
             if !node.alive {
@@ -89,7 +89,7 @@ impl Pass<'_> {
                 continue;
             }
             for volume in node.volumes {
-                let Some(why) = volume.offline() else {
+                let Some(why) = volume.offline_reason() else {
                     continue;
                 };
                 let why = format!("offline: {why}");
@@ -101,7 +101,9 @@ impl Pass<'_> {
                 offline.push(part);
             }
         }
-        let pages = calls.answered(calls.replicas.copies(&self.replica)).await?;
+        let pages = calls
+            .answered_call(calls.replicas.list_copies(&self.replica))
+            .await?;
         Ok(OpenListing { offline, pages })
     }
 
@@ -125,7 +127,7 @@ impl Pass<'_> {
         unexpected: &mpsc::Sender<Finding>,
     ) -> Result<(), CallError> {
         let OpenListing { offline, mut pages } = opened;
-        let gone = |_gone| Kind::Unavailable.error("the comparison has ended");
+        let gone = |_gone| CallErrorKind::Unavailable.to_error("the comparison has ended");
         for part in offline.clone() {
             items
                 .send(Ok(ListingItem::Silent(part)))
@@ -133,7 +135,7 @@ impl Pass<'_> {
                 .map_err(gone)?;
         }
         loop {
-            let page = self.own.archive.calls.answered(pages.next()).await?;
+            let page = self.own.archive.calls.answered_call(pages.next()).await?;
             for copy in page.items {
                 let is_offline = offline.iter().any(|part| {
                     let volume = part.volume.as_ref();
@@ -147,7 +149,8 @@ impl Pass<'_> {
                         file: copy.name,
                         kind: AnomalyKind::Unexpected,
                     };
-                    let ended = |_gone| Kind::Unavailable.error("the comparison has ended");
+                    let ended =
+                        |_gone| CallErrorKind::Unavailable.to_error("the comparison has ended");
                     unexpected.send(finding).await.map_err(ended)?;
                 } else if is_compared(&copy) {
                     items
@@ -172,7 +175,7 @@ impl Pass<'_> {
                     .map_err(gone)?;
             }
             if let Some(reason) = unnamed {
-                return Err(Kind::Unavailable.error(reason));
+                return Err(CallErrorKind::Unavailable.to_error(reason));
             }
             return items.send(Ok(ListingItem::End)).await.map_err(gone);
         }
@@ -201,7 +204,7 @@ impl Pass<'_> {
     /// Files a name that nobody could look at, without a second look; beyond [`MOST_UNVERIFIED`] such names are only
     /// counted.
     async fn unverified(&self, name: &FileName, kind: AnomalyKind) -> Result<(), CallError> {
-        let record = self.own.record(name).await?;
+        let record = self.own.file_record(name).await?;
         let content = record.as_ref().and_then(|record| record.content.as_ref());
         let AnomalyKind::Unverified { node, volume } = &kind else {
             return Ok(());
@@ -236,7 +239,7 @@ impl Pass<'_> {
         };
         let filing = self
             .own
-            .file(&self.replica, name, look, &self.scope.look_context);
+            .file_look(&self.replica, name, look, &self.scope.look_context);
         let found: LookResult = filing.await?;
         self.tell(found).await
     }
@@ -264,13 +267,13 @@ fn compare(
     mut listing: mpsc::Receiver<ListedItem>,
     findings: &mpsc::Sender<Finding>,
 ) -> Result<CheckReport, CallError> {
-    let rows = side.admin.files(None);
-    let rows = rows.map_err(|error| Kind::Storage.error(error.to_string()))?;
+    let rows = side.admin.list_files(None);
+    let rows = rows.map_err(|error| CallErrorKind::Storage.to_error(error.to_string()))?;
     let entries = rows.filter_map(|row| {
         let entry: Result<AdminEntry, String> = match row {
             Err(error) => Err(error.to_string()),
             Ok(row) if !side.selection.has(&row.record.name) => return None,
-            Ok(row) => Ok(expected(&row.record, &side.replica)?),
+            Ok(row) => Ok(expected_entry(&row.record, &side.replica)?),
         };
         side.compared.fetch_add(1, Ordering::Relaxed);
         Some(entry)
@@ -282,7 +285,7 @@ fn compare(
             Ok(()) => {}
             Err(SendTimeoutError::Closed(_)) => break,
             Err(SendTimeoutError::Timeout(_)) => {
-                return Err(Kind::TimedOut.error(format!(
+                return Err(CallErrorKind::TimedOut.to_error(format!(
                     "no finding was looked at for {SETTLED:?}; check again"
                 )));
             }

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::AdminExportError;
 use archive_ledger::admin::Admin;
-use archive_ledger::export::{Export, ExportError, prefix};
+use archive_ledger::export::{ExportTablesError, TablesExport, file_prefix};
 
 /// The number of bytes that are written at once.
 const BUFFER: usize = 256 << 10;
@@ -52,10 +52,10 @@ impl Spool {
 
     /// Returns the spooled export that the archive was asked to store and may not have. Removes other spooled files,
     /// which the archive was never asked to store.
-    pub(super) fn pending(&self) -> Result<Option<SpooledExport>, AdminExportError> {
+    pub(super) fn pending_export(&self) -> Result<Option<SpooledExport>, AdminExportError> {
         let folder = self.folder();
-        directory::make(&folder)?;
-        for entry in directory::names(&folder)? {
+        directory::make_directory(&folder)?;
+        for entry in directory::list_names(&folder)? {
             let path = folder.join(&entry);
             let name = entry.to_str().and_then(|name| FileName::new(name).ok());
             let is_begun = match &name {
@@ -72,7 +72,7 @@ impl Spool {
 
     fn read(name: FileName, path: PathBuf) -> Result<SpooledExport, AdminExportError> {
         let mut hash = blake3::Hasher::new();
-        let mut file = directory::open(&path)?;
+        let mut file = directory::open_directory(&path)?;
         let size = io::copy(&mut file, &mut hash).map_err(failed)?;
         Ok(SpooledExport {
             name,
@@ -84,11 +84,11 @@ impl Spool {
     }
 
     /// Writes an export of now, durably.
-    pub(super) fn write(&self, now: Timestamp) -> Result<WrittenExport, AdminExportError> {
+    pub(super) fn write_export(&self, now: Timestamp) -> Result<WrittenExport, AdminExportError> {
         let folder = self.folder();
-        directory::make(&folder)?;
+        directory::make_directory(&folder)?;
         let time = now.strftime("%Y%m%dT%H%M%SZ");
-        let name = FileName::new(&format!("{}{time}.jsonl.gz", prefix(&self.archive)))?;
+        let name = FileName::new(&format!("{}{time}.jsonl.gz", file_prefix(&self.archive)))?;
         let path = folder.join(name.as_str());
         // An attempt of the same second may have left a file.
         directory::remove_name(&path)?;
@@ -100,20 +100,20 @@ impl Spool {
         let mut packed =
             GzEncoder::new(BufWriter::with_capacity(BUFFER, file), Compression::new(6));
         let log = self.data.join("audit");
-        let export = Export {
+        let export = TablesExport {
             admin: &self.admin,
             log: &log,
             archive: &self.archive,
             time: now,
             is_stopping: &|| self.stop.is_cancelled(),
         };
-        let exported = export.write(&mut packed)?;
+        let exported = export.write_export(&mut packed)?;
         let written = packed
             .finish()
             .and_then(|rest| rest.into_inner().map_err(io::IntoInnerError::into_error))
             .map_err(failed)?;
         written.file.sync()?;
-        directory::sync(&folder)?;
+        directory::sync_directory(&folder)?;
         Ok(WrittenExport {
             spooled: SpooledExport {
                 name,
@@ -129,7 +129,7 @@ impl Spool {
 }
 
 fn failed(error: io::Error) -> AdminExportError {
-    ExportError::Write(error).into()
+    ExportTablesError::Write(error).into()
 }
 
 /// A file that is hashed while it is written.

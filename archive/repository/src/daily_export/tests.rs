@@ -1,12 +1,12 @@
 //! An export that a crash cut is stored again, or was never begun.
 
 use archive_daemon::clock::ManualClock;
-use archive_decisions::store::{FileRecord, Phase};
+use archive_decisions::store::{FileRecord, NamePhase};
 use archive_model::{ReplicaState, StoreFailure};
 
 use super::*;
 use archive_ledger::restore::testing::row;
-use archive_stores::depositor::Custody;
+use archive_stores::depositor::CustodyAnswer;
 use archive_stores::mail::CoordinatorMessage;
 
 const NAME: &str = "holdfast-admin-kb-20260101T000000Z.jsonl.gz";
@@ -32,9 +32,9 @@ impl ExportFixture {
             data: directory.path().to_owned(),
             period: Duration::from_hours(24),
             mail,
-            notifier: Notifier::silent(),
+            notifier: Notifier::silent_notifier(),
             clock: clock.clock(),
-            stop: tasks.stop(),
+            stop: tasks.stop_token(),
             tasks,
         };
         let row = ExportRow::new(clock.clock().now(), None, String::new());
@@ -50,7 +50,7 @@ impl ExportFixture {
     /// Puts an export on the disk, as a crash leaves it.
     fn spool(&self, bytes: &[u8]) -> PathBuf {
         let folder = self.daily.data.join("export");
-        directory::make(&folder).unwrap();
+        directory::make_directory(&folder).unwrap();
         let path = folder.join(NAME);
         let mut file = archive_durable::AppendFile::open(&path).unwrap();
         file.append(bytes).unwrap();
@@ -60,12 +60,12 @@ impl ExportFixture {
     /// Begins the store of the export in the archive; one replica lacks it.
     fn begin(&self) -> FileRecord {
         let mut row = row(NAME, 7);
-        row.record.phase = Phase::Incomplete;
+        row.record.phase = NamePhase::Incomplete;
         let copy = row.record.replicas.values_mut().next().unwrap();
         copy.state = ReplicaState::UploadFailed(StoreFailure::NoSpace);
-        let mut changes = self.daily.admin.change();
-        self.daily.admin.put(&mut changes, &row).unwrap();
-        self.daily.admin.commit(changes).unwrap();
+        let mut changes = self.daily.admin.begin_changes();
+        self.daily.admin.put_row(&mut changes, &row).unwrap();
+        self.daily.admin.commit_changes(changes).unwrap();
         row.record
     }
 }
@@ -99,13 +99,13 @@ async fn export_cut_by_crash_is_stored_again() {
         assert_eq!(claim.root.map(|root| *root.as_bytes()), Some(root));
         assert_eq!(depositor.who, "repository/kb");
         let reply = if is_stored {
-            Reply::Stored(Box::new(Custody {
+            DepositReply::Stored(Box::new(CustodyAnswer {
                 receipt: String::new(),
                 already: false,
                 record: record.clone(),
             }))
         } else {
-            Reply::Failed(archive_model::ArchiveError::Busy(name))
+            DepositReply::Failed(archive_model::ArchiveError::Busy(name))
         };
         depositor.replies.send(reply).await.unwrap();
         step.await.unwrap();
@@ -133,9 +133,9 @@ async fn export_that_was_never_begun_is_removed() {
 async fn worker_sleeps_until_export_is_due() {
     let mut fixture = ExportFixture::new();
     let hour = Duration::from_hours(1);
-    assert_eq!(fixture.daily.step().await.unwrap(), Step::Idle(hour));
+    assert_eq!(fixture.daily.step().await.unwrap(), WorkerStep::Idle(hour));
     let before_due = Duration::from_mins(24 * 60 - 10);
     fixture.clock.advance(before_due);
     let rest = Duration::from_mins(10);
-    assert_eq!(fixture.daily.step().await.unwrap(), Step::Idle(rest));
+    assert_eq!(fixture.daily.step().await.unwrap(), WorkerStep::Idle(rest));
 }

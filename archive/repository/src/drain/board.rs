@@ -33,17 +33,17 @@ impl DrainBoard {
         }
     }
 
-    pub(crate) fn progress(&self, source: &DrainSource) -> DrainProgress {
+    pub(crate) fn drain_progress(&self, source: &DrainSource) -> DrainProgress {
         self.shown().get(source).cloned().unwrap_or_default()
     }
 
-    pub(super) fn counted(&self, source: &DrainSource, files: u64, bytes: u64) {
+    pub(super) fn note_counted(&self, source: &DrainSource, files: u64, bytes: u64) {
         self.shown().entry(source.clone()).or_default().left = Some(FilesToLeave { files, bytes });
         self.instruments.show_drain(source, files);
     }
 
     /// Counts a file of this size that has left.
-    pub(super) fn left(&self, source: &DrainSource, bytes: u64) {
+    pub(super) fn note_left(&self, source: &DrainSource, bytes: u64) {
         let mut shown = self.shown();
         let entry = shown.entry(source.clone()).or_default();
         if let Some(left) = &mut entry.left {
@@ -53,12 +53,12 @@ impl DrainBoard {
         }
     }
 
-    pub(super) fn hold(&self, source: &DrainSource, why: String) {
+    pub(super) fn note_hold(&self, source: &DrainSource, why: String) {
         self.shown().entry(source.clone()).or_default().held = why;
     }
 
     /// Forgets drains that have ended.
-    pub(super) fn retain(&self, is_there: impl Fn(&DrainSource) -> bool) {
+    pub(super) fn retain_drains(&self, is_there: impl Fn(&DrainSource) -> bool) {
         self.shown().retain(|source, _| {
             let stays = is_there(source);
             if !stays {

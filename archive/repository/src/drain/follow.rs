@@ -13,7 +13,7 @@ pub(super) enum Change {
 }
 
 /// Returns the changes that follow from the modes of the nodes of one replica.
-pub(super) fn follow(
+pub(super) fn follow_move(
     known: &[DrainSource],
     replica: &ReplicaId,
     nodes: &[NodeState],
@@ -124,9 +124,9 @@ mod tests {
                             alive: is_alive,
                             mode: Some(mode),
                             volumes: volume.map(volume_in).into_iter().collect(),
-                            ..NodeState::unheard(node())
+                            ..NodeState::unheard_node(node())
                         };
-                        let changes = follow(&known, &replica(), &[said]);
+                        let changes = follow_move(&known, &replica(), &[said]);
                         let own = [Some(mode), volume];
                         for (at, source) in all.iter().enumerate() {
                             let is_known = known.contains(source);
@@ -149,7 +149,7 @@ mod tests {
                 }
             }
         }
-        let other = follow(&all, &"two".parse().unwrap(), &[]);
+        let other = follow_move(&all, &"two".parse().unwrap(), &[]);
         assert_eq!(other, []);
     }
 }

@@ -3,22 +3,22 @@
 use std::sync::Arc;
 
 use archive_decisions::drain::{
-    CopyContent, CopyState, DrainSide, DrainStep, RecordedCopy, decide,
+    CopyContent, CopyState, DrainSide, DrainStep, RecordedCopy, decide_leave,
 };
-use archive_decisions::store::{Content, Event};
+use archive_decisions::store::{Content, StoringEvent};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::standing::DrainSource;
 use archive_model::{
     Cause, CopyCondition, CopyPlace, FileContent, FileCopy, FileName, Finder, Groups, Root,
 };
 use archive_replicas::LocatedCopies;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use archive_stores::assemble::{Donor, WantedFile};
-use archive_stores::delivery::Delivery;
-use archive_stores::transfer::{Item, Route};
+use archive_stores::delivery::ReplicaDelivery;
+use archive_stores::transfer::{Route, StoringFile};
 
 use super::DrainContext;
-use crate::people::refusal::content;
+use crate::people::refusal::recorded_content;
 use crate::preserver::LookContext;
 
 /// The most steps for one file in a row.
@@ -50,7 +50,7 @@ struct MoveProgress {
 
 impl DrainContext {
     /// Moves a file away from the source, step by step.
-    pub(super) async fn leave(&self, source: &DrainSource, name: &FileName) -> LeaveOutcome {
+    pub(super) async fn leave_volume(&self, source: &DrainSource, name: &FileName) -> LeaveOutcome {
         let calls = &self.own.archive.calls;
         let until = calls.busy_until();
         loop {
@@ -61,7 +61,7 @@ impl DrainContext {
             // The node may not yet have noticed the end of an earlier call, perhaps of an interrupted move.
             match calls.while_busy(until, error).await {
                 Ok(()) => {}
-                Err(error) if error.kind == Kind::Refused => {
+                Err(error) if error.kind == CallErrorKind::Refused => {
                     return LeaveOutcome::Braked(error.reason);
                 }
                 Err(error) => return LeaveOutcome::Waits(error.reason),
@@ -74,7 +74,7 @@ impl DrainContext {
         source: &DrainSource,
         name: &FileName,
     ) -> Result<LeaveOutcome, CallError> {
-        let Some(_claim) = self.own.repairing.claim(name, usize::MAX) else {
+        let Some(_claim) = self.own.repairing.claim_name(name, usize::MAX) else {
             return Ok(LeaveOutcome::Waits("it is being repaired".to_owned()));
         };
         let mut progress = MoveProgress::default();
@@ -94,16 +94,16 @@ impl DrainContext {
                 return Ok(LeaveOutcome::Waits("the drain was ended".to_owned()));
             }
             // The line about the last step is written while the replica looks: its syncs keep no file waiting.
-            let locating = self.own.archive.calls.locate(&source.replica, name);
+            let locating = self.own.archive.calls.locate_copies(&source.replica, name);
             let noting = self.note(name, progress.outcome.take());
             let (located, noted) = tokio::join!(locating, noting);
             noted?;
             let located = located?;
             // Read after the replica was asked: a copy that was stored in the meantime is known here.
-            let row = self.own.archive.row(name).await?;
+            let row = self.own.archive.admin_row(name).await?;
             let copies = self.seen(source, row.as_ref(), &located);
             let recorded = self.recorded(source, row.as_ref());
-            let step = decide(&recorded, &copies, located.silent.is_some());
+            let step = decide_leave(&recorded, &copies, located.silent.is_some());
             let row = match (step, row) {
                 (DrainStep::Nothing, row) => {
                     self.close_anomalies(source, name, row.as_ref(), progress)
@@ -119,27 +119,27 @@ impl DrainContext {
                 (DrainStep::Copy, row) => self.copy(source, &row, &located, progress).await?,
                 (DrainStep::Record(place), row) => {
                     self.prove(source, &row, &place, progress).await?;
-                    let event = Event::Moved {
+                    let event = StoringEvent::Moved {
                         replica: source.replica.clone(),
                         node: place.node,
                         volume: place.volume,
                     };
-                    self.people.order(name, event, &self.own.who).await?;
+                    self.people.order_event(name, event, &self.own.who).await?;
                     if let RecordedCopy::At(_, DrainSide::Source) = recorded {
                         let size = row.record.content.map_or(0, |content| content.size);
-                        self.board.left(source, size);
+                        self.board.note_left(source, size);
                     }
                 }
                 (DrainStep::PutAside { old, kept }, row) => {
                     self.prove(source, &row, &kept, progress).await?;
-                    let admitted = content(&row.record)?.into();
+                    let admitted = recorded_content(&row.record)?.into();
                     let aside = self.put_aside(source, name, (&old, admitted), &kept);
                     progress.outcome = Some(aside.await?);
                 }
                 (DrainStep::PutDamagedAside { old, kept }, row) => {
                     progress.is_old_bad = true;
                     self.prove(source, &row, &kept, progress).await?;
-                    let size = content(&row.record)?.size;
+                    let size = recorded_content(&row.record)?.size;
                     let Some(root) = self.read_root(source, name, &old).await? else {
                         return Ok(LeaveOutcome::Stays(format!(
                             "it cannot be read completely there; a complete copy is on {kept}"
@@ -159,9 +159,9 @@ impl DrainContext {
 
     fn side(&self, source: &DrainSource, CopyPlace { node, volume }: &CopyPlace) -> DrainSide {
         let replica = &source.replica;
-        if source.holds(replica, node, volume) {
+        if source.holds_copy(replica, node, volume) {
             DrainSide::Source
-        } else if self.now().leaves(replica, node, volume) {
+        } else if self.now().leaves_copy(replica, node, volume) {
             DrainSide::Leaving
         } else {
             DrainSide::Stays
@@ -201,7 +201,7 @@ impl DrainContext {
         match record.replicas.get(&source.replica) {
             None => RecordedCopy::Nothing,
             Some(copy) if copy.state.is_withdrawn() => RecordedCopy::Nothing,
-            Some(copy) => match copy.place() {
+            Some(copy) => match copy.copy_place() {
                 Some(place) if copy.state.is_completed() => {
                     let side = self.side(source, &place);
                     RecordedCopy::At(place, side)
@@ -221,9 +221,9 @@ impl DrainContext {
     ) -> Result<(), CallError> {
         let record = &row.record;
         let name = &record.name;
-        let Content { root, size, .. } = *content(&row.record)?;
+        let Content { root, size, .. } = *recorded_content(&row.record)?;
         let (Some(upload), Some(admission)) = (&record.upload, &row.admission) else {
-            return Err(Kind::Storage.error("the file has no admission"));
+            return Err(CallErrorKind::Storage.to_error("the file has no admission"));
         };
         let is_old = |copy: &&FileCopy| {
             self.side(source, &copy.place) == DrainSide::Source && copy.root == Some(root)
@@ -256,7 +256,7 @@ impl DrainContext {
             root,
             size,
         };
-        let item = Item {
+        let item = StoringFile {
             name: name.clone(),
             upload: upload.id.clone(),
             size,
@@ -265,31 +265,32 @@ impl DrainContext {
             .own
             .archive
             .assembler
-            .read(wanted, donors, std::iter::once(0..size))
+            .read_range(wanted, donors, std::iter::once(0..size))
             .with_bytes();
-        let delivery = Delivery {
+        let delivery = ReplicaDelivery {
             transfers: &self.people.transfers,
             replica: &source.replica,
             item: &item,
-            route: Route::quiet(self.now().leaving_nodes(&source.replica)),
+            route: Route::avoid_nodes(self.now().leaving_nodes(&source.replica)),
             admission: admission.as_str().into(),
         };
         let sending = delivery.send_assembly(&mut reading, Some(&self.pace));
         let sent = Box::pin(sending).await;
-        for (replica, node) in reading.damaged() {
+        for (replica, node) in reading.damaged_copies() {
             if replica == source.replica {
                 progress.is_old_bad = true;
                 self.verify_old(source, name, old, size).await;
             } else {
-                self.own.suspect(name, &replica, node.as_ref());
+                self.own.suspect_copy(name, &replica, node.as_ref());
             }
         }
-        let uploaded = sent.map_err(|reason| Kind::Unavailable.error(reason.to_string()))?;
+        let uploaded =
+            sent.map_err(|reason| CallErrorKind::Unavailable.to_error(reason.to_string()))?;
         let copy = uploaded?.copy;
         let is_elsewhere = self.side(source, &copy.place) == DrainSide::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; trying again";
-            return Err(Kind::Unavailable.error(said));
+            return Err(CallErrorKind::Unavailable.to_error(said));
         }
         progress.proven = Some(copy.place);
         Ok(())
@@ -306,7 +307,7 @@ impl DrainContext {
         let Some(old) = old else {
             return;
         };
-        let selector = old.place.select(&source.replica);
+        let selector = old.place.copy_selector(&source.replica);
         let look_context = self.look_context();
         let reading = self
             .own
@@ -328,13 +329,16 @@ impl DrainContext {
             return Ok(());
         }
         let name = &row.record.name;
-        let selector = place.select(&source.replica);
+        let selector = place.copy_selector(&source.replica);
         let look_context = self.look_context();
-        let reading =
-            self.own
-                .verify_or_file(selector, name, content(&row.record)?.into(), &look_context);
+        let reading = self.own.verify_or_file(
+            selector,
+            name,
+            recorded_content(&row.record)?.into(),
+            &look_context,
+        );
         if !reading.await? {
-            return Err(Kind::Damaged.error(format!("its copy on {place} is damaged")));
+            return Err(CallErrorKind::Damaged.to_error(format!("its copy on {place} is damaged")));
         }
         progress.proven = Some(place.clone());
         Ok(())
@@ -347,9 +351,11 @@ impl DrainContext {
         name: &FileName,
         old: &CopyPlace,
     ) -> Result<Option<Root>, CallError> {
-        let selector = old.select(&source.replica);
+        let selector = old.copy_selector(&source.replica);
         let calls = &self.own.archive.calls;
-        let read = calls.verify(selector, name, calls.stall, |_| {}).await?;
+        let read = calls
+            .verify_copy(selector, name, calls.stall, |_| {})
+            .await?;
         Ok(read.root)
     }
 
@@ -379,7 +385,7 @@ impl DrainContext {
             .calls
             .replicas
             .put_aside(&volume, name, &root, &cause);
-        let aside = archive.calls.reading(size, moving).await?;
+        let aside = archive.calls.reading_call(size, moving).await?;
         Ok(format!(
             "moved in replica {replica} from {old} to {kept}; the old copy is in the attic there as {}",
             aside.place.id
@@ -392,7 +398,10 @@ impl DrainContext {
             return Ok(());
         };
         let who = self.own.who.to_string();
-        self.own.archive.note(who, Some(name.clone()), what).await
+        self.own
+            .archive
+            .note_line(who, Some(name.clone()), what)
+            .await
     }
 
     /// Closes the anomalies of the old copy, if it was bad: the copy that replaces it is read and filed.
@@ -406,8 +415,8 @@ impl DrainContext {
         let (Some(place), Some(row), true) = (&progress.proven, row, progress.is_old_bad) else {
             return Ok(());
         };
-        let size = content(&row.record)?.size;
-        let selector = place.select(&source.replica);
+        let size = recorded_content(&row.record)?.size;
+        let selector = place.copy_selector(&source.replica);
         let look_context = self.look_context();
         let reading = self
             .own

@@ -10,7 +10,7 @@ use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_ledger::admin::{Admin, AdminRow, FileWalk, PageLimits};
 use archive_ledger::standing::DrainSource;
 use archive_model::{FileName, Gap};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use futures_util::{StreamExt, stream};
 use tokio::sync::oneshot;
 
@@ -48,7 +48,7 @@ pub(super) struct PassOutcome {
 }
 
 /// Starts a pass in a task of its own.
-pub(super) fn start(
+pub(super) fn start_pass(
     hands: &Arc<DrainContext>,
     source: &DrainSource,
     cursor: Option<FileName>,
@@ -56,7 +56,7 @@ pub(super) fn start(
     let (tell, told) = oneshot::channel();
     let hands = Arc::clone(hands);
     let source = source.clone();
-    let stop = hands.own.archive.tasks.stop();
+    let stop = hands.own.archive.tasks.stop_token();
     let tasks = hands.own.archive.tasks.clone();
     tasks.spawn_once("drain", async move {
         let pass = Box::pin(hands.pass(&source, cursor));
@@ -66,7 +66,7 @@ pub(super) fn start(
         };
         let passed = passed.unwrap_or_else(|error| {
             tracing::warn!(%source, %error, "a drain cannot continue");
-            hands.board.hold(&source, error.reason);
+            hands.board.note_hold(&source, error.reason);
             PassOutcome {
                 waits: 1,
                 ..PassOutcome::default()
@@ -115,7 +115,7 @@ impl PassTally<'_> {
                 format!("{count} file(s) stay behind; {name}: {why}")
             }
         };
-        self.hands.board.hold(self.source, text);
+        self.hands.board.note_hold(self.source, text);
     }
 
     fn waits(&self) -> u64 {
@@ -137,8 +137,8 @@ impl DrainContext {
         let admin = self.own.archive.admin.clone();
         let of = source.clone();
         let (files, bytes) = with_tables(move || count(&admin, &of)).await?;
-        let took = self.own.archive.calls.clock.since(begin);
-        self.board.counted(source, files, bytes);
+        let took = self.own.archive.calls.clock.elapsed_since(begin);
+        self.board.note_counted(source, files, bytes);
         let held = PassTally {
             hands: self,
             source,
@@ -151,7 +151,7 @@ impl DrainContext {
             self.sweep(source, &held).await?;
             let waits = held.waits() + held.braked();
             if waits + held.stays.load(Ordering::Relaxed) == 0 {
-                self.board.hold(source, String::new());
+                self.board.note_hold(source, String::new());
             }
             return Ok(PassOutcome {
                 is_empty: waits == 0,
@@ -164,7 +164,7 @@ impl DrainContext {
         }
         let cursor = self.walk(source, &held, cursor).await?;
         if held.waits() + held.braked() == 0 {
-            self.board.hold(source, String::new());
+            self.board.note_hold(source, String::new());
         }
         Ok(PassOutcome {
             is_empty: false,
@@ -183,13 +183,13 @@ impl DrainContext {
         held: &PassTally<'_>,
         cursor: Option<FileName>,
     ) -> Result<Option<FileName>, CallError> {
-        let mut walk = FileWalk::over(source.scope()).behind(cursor);
+        let mut walk = FileWalk::over_scope(source.walk_scope()).after_name(cursor);
         loop {
             let admin = self.own.archive.admin.clone();
             let of = source.clone();
             let (page, at) = with_tables(move || {
                 let pick = |row: AdminRow| is_recorded(&of, &row.record).then_some(row.record.name);
-                let page = walk.page(&admin, PAGE, pick)?;
+                let page = walk.next_page(&admin, PAGE, pick)?;
                 Ok((page, walk))
             })
             .await?;
@@ -207,7 +207,7 @@ impl DrainContext {
     async fn each(&self, source: &DrainSource, names: Vec<FileName>, held: &PassTally<'_>) {
         let move_one = |name: FileName| -> std::pin::Pin<Box<dyn Future<Output = ()> + Send + '_>> {
             Box::pin(async move {
-                let ended = self.leave(source, &name).await;
+                let ended = self.leave_volume(source, &name).await;
                 held.add(&name, ended);
             })
         };
@@ -223,7 +223,7 @@ impl DrainContext {
         if let Err(error) = self.try_sweep(source, held).await {
             // Disk or node may never come back; the archive has its copies elsewhere.
             let why = format!("cannot list what else lies there: {}", error.reason);
-            self.board.hold(source, why);
+            self.board.note_hold(source, why);
             held.stays.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -232,11 +232,11 @@ impl DrainContext {
     async fn try_sweep(&self, source: &DrainSource, held: &PassTally<'_>) -> Result<(), CallError> {
         let calls = &self.own.archive.calls;
         let opening = calls.replicas.copies_of(&source.replica, &source.node);
-        let mut pages = calls.answered(opening).await?;
+        let mut pages = calls.answered_call(opening).await?;
         loop {
-            let page = calls.answered(pages.next()).await?;
+            let page = calls.answered_call(pages.next()).await?;
             let there = page.items.into_iter().filter(|copy| {
-                source.holds(&source.replica, &copy.place.node, &copy.place.volume)
+                source.holds_copy(&source.replica, &copy.place.node, &copy.place.volume)
                     && !copy.is_missing()
             });
             let names: Vec<FileName> = there.map(|copy| copy.name).collect();
@@ -258,7 +258,7 @@ impl DrainContext {
             };
             return match end.into_iter().find(is_own).map(|gap| gap.reason) {
                 None => Ok(()),
-                Some(why) => Err(Kind::Unavailable.error(why)),
+                Some(why) => Err(CallErrorKind::Unavailable.to_error(why)),
             };
         }
     }
@@ -268,15 +268,15 @@ impl DrainContext {
 fn is_recorded(source: &DrainSource, record: &FileRecord) -> bool {
     let copy = record.replicas.get(&source.replica);
     copy.filter(|copy| copy.state.is_completed())
-        .and_then(ReplicaRecord::place)
-        .is_some_and(|place| source.holds(&source.replica, &place.node, &place.volume))
+        .and_then(ReplicaRecord::copy_place)
+        .is_some_and(|place| source.holds_copy(&source.replica, &place.node, &place.volume))
 }
 
 /// Counts the files that are recorded at the source of a drain, and their bytes.
 fn count(admin: &Admin, source: &DrainSource) -> Result<(u64, u64), DbError> {
     let mut files = 0_u64;
     let mut bytes = 0_u64;
-    for row in admin.files_in(&source.scope(), None)? {
+    for row in admin.files_in(&source.walk_scope(), None)? {
         let record = row?.record;
         if is_recorded(source, &record) {
             files += 1;

@@ -28,7 +28,7 @@ impl FollowedFiles {
     /// Updates each file to its latest record, and keeps the files for whose records `is_kept` returns `true`.
     pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&FileRecord) -> bool) {
         self.0.retain(|_, file| {
-            if let Some(record) = file.changes.latest() {
+            if let Some(record) = file.changes.latest_record() {
                 file.record = record;
             }
             is_kept(&file.record)
@@ -75,7 +75,7 @@ pub(super) mod testing {
     /// Follows one file, whose record is told by hand from then on.
     pub(in super::super) async fn follow(record: FileRecord) -> (FollowedFiles, TestRecords) {
         let (mail, mut messages) = Mail::new();
-        let changes = mail.follow(record.name.clone()).await.unwrap();
+        let changes = mail.follow_file(record.name.clone()).await.unwrap();
         let message = messages.recv().await.unwrap();
         let CoordinatorMessage::Follow { records, .. } = message else {
             panic!("{message:?}")

@@ -1,6 +1,6 @@
 //! Tests of the updates for each task, in every state; and that a walk sees every row once, with pages of any size.
 
-use archive_decisions::store::{Content, Phase, ReplicaRecord};
+use archive_decisions::store::{Content, NamePhase, ReplicaRecord};
 use archive_model::{Digests, NodeId, ReplicaKind, Root, VolumeId, VolumeKey};
 use jiff::Timestamp;
 
@@ -16,9 +16,10 @@ fn node(text: &str) -> NodeId {
     NodeId::new(text).unwrap()
 }
 
-fn record(name: &str, phase: Phase, state: Option<ReplicaState>) -> FileRecord {
+fn record(name: &str, phase: NamePhase, state: Option<ReplicaState>) -> FileRecord {
     let copy = |state| {
-        let copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
+        let copy =
+            ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
         ReplicaRecord {
             node: Some(node("n-1")),
             volume: Some(VolumeId::new("v-1").unwrap()),
@@ -66,7 +67,7 @@ fn each_task_updates_each_file_correctly() {
         })
     };
     let volume = |of: &str, text: &str| volume_of(of, "n-1", text);
-    for phase in [Phase::Bound, Phase::Complete, Phase::Incomplete] {
+    for phase in [NamePhase::Bound, NamePhase::Complete, NamePhase::Incomplete] {
         for (index, state) in states().into_iter().enumerate() {
             let file = record("a", phase, state);
             let told = |task: &Task, first| {
@@ -99,8 +100,8 @@ fn each_task_updates_each_file_correctly() {
         }
     }
     for phase in [
-        Phase::Free,
-        Phase::Intent {
+        NamePhase::Free,
+        NamePhase::Intent {
             expires: Timestamp::MAX,
         },
     ] {
@@ -120,22 +121,22 @@ fn each_task_updates_each_file_correctly() {
 fn walk_in_pages_sees_every_file_once() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for number in 0..50 {
         let row = AdminRow {
-            record: record(&format!("f-{number:02}"), Phase::Complete, None),
+            record: record(&format!("f-{number:02}"), NamePhase::Complete, None),
             depositor: "harvester/h".to_owned(),
             admission: None,
         };
-        admin.put(&mut changes, &row).unwrap();
+        admin.put_row(&mut changes, &row).unwrap();
     }
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
     let task = Task::Fill(id("two"));
     for room in [1, 7, 16, 50, 51] {
-        let mut walk = FileWalk::over(task.scope());
+        let mut walk = FileWalk::over_scope(task.walk_scope());
         let mut seen = Vec::new();
         loop {
-            let page = walk.page(&admin, limits(&task, room), |row| {
+            let page = walk.next_page(&admin, limits(&task, room), |row| {
                 wanted(&task, &row.record, true)
             });
             let page = page.unwrap();
@@ -149,14 +150,14 @@ fn walk_in_pages_sees_every_file_once() {
         assert_eq!(seen, expected, "{room}");
     }
     let now = StandingSnapshot::default();
-    assert_eq!(lacking(&admin, &now, &id("two")).unwrap(), (50, 350));
-    assert_eq!(lacking(&admin, &now, &id("one")).unwrap(), (0, 0));
+    assert_eq!(lacking_files(&admin, &now, &id("two")).unwrap(), (50, 350));
+    assert_eq!(lacking_files(&admin, &now, &id("one")).unwrap(), (0, 0));
 }
 
 /// Fails if a file that failed takes the room of one that is being stored, or is forgotten before it is there.
 #[tokio::test]
 async fn file_is_open_until_its_copy_is_there() {
-    let with = |state| record("a", Phase::Bound, Some(state));
+    let with = |state| record("a", NamePhase::Bound, Some(state));
     let (mut open, told) = follow(with(ReplicaState::UploadStarted)).await;
     let task = Task::Fill(id("two"));
     let mut kept = || (keep_open(&task, &mut open), open.len());
@@ -180,7 +181,7 @@ async fn full_or_resting_pass_waits() {
     };
     assert!(!pass.must_wait(1, now), "nothing is waited for");
     assert!(pass.must_wait(0, now));
-    let file = record("a", Phase::Bound, Some(ReplicaState::UploadStarted));
+    let file = record("a", NamePhase::Bound, Some(ReplicaState::UploadStarted));
     let (open, _told) = follow(file).await;
     pass.open = open;
     assert!(pass.must_wait(1, now));

@@ -3,9 +3,9 @@
 //!
 //! Only stores that began before the walk can be such files: later ones know which replicas and nodes are in service.
 
-use archive_daemon::WorkerError;
+use archive_daemon::WorkerStepError;
 use archive_db::DbError;
-use archive_decisions::store::{FileRecord, Phase};
+use archive_decisions::store::{FileRecord, NamePhase};
 use archive_ledger::standing::Task;
 use archive_model::{FileName, NodeId, ReplicaId};
 
@@ -16,12 +16,12 @@ use crate::tables::with_tables;
 
 impl Pass {
     /// Updates files, and notes the outcomes.
-    pub(super) async fn update(
+    pub(super) async fn update_pass(
         &mut self,
         people: &People,
         task: &Task,
         all: Vec<FileUpdate>,
-    ) -> Result<(), WorkerError> {
+    ) -> Result<(), WorkerStepError> {
         for wanted in all {
             let name = wanted.name.clone();
             let outcome = tell(people, task, wanted).await?;
@@ -31,7 +31,7 @@ impl Pass {
                 UpdateOutcome::Unknown | UpdateOutcome::Updated(None) => self.found += 1,
                 UpdateOutcome::Updated(Some(changes)) => {
                     self.found += 1;
-                    if let Some(row) = people.archive.row(&name).await? {
+                    if let Some(row) = people.archive.admin_row(&name).await? {
                         self.open.add(row.record, changes);
                     }
                 }
@@ -45,7 +45,7 @@ impl Pass {
         &mut self,
         people: &People,
         names: Vec<FileName>,
-    ) -> Result<(), WorkerError> {
+    ) -> Result<(), WorkerStepError> {
         let mut followed = Vec::new();
         for name in names {
             if self.unbound.contains(&name) {
@@ -56,14 +56,14 @@ impl Pass {
                 self.found += 1;
                 continue;
             }
-            let changes = people.follow(&name).await?;
+            let changes = people.follow_record(&name).await?;
             followed.push((name, changes));
         }
         if followed.is_empty() {
             return Ok(());
         }
         // What was decided before they are followed is in the rows then.
-        people.settled().await?;
+        people.wait_settled().await?;
         let admin = people.archive.admin.clone();
         let rows = with_tables(move || {
             let followed = followed.into_iter();
@@ -82,7 +82,7 @@ impl Pass {
 }
 
 /// Returns updates for files that can be updated now, and forgets those that need none any more.
-pub(super) fn updates(task: &Task, unbound: &mut FollowedFiles) -> Vec<FileUpdate> {
+pub(super) fn file_updates(task: &Task, unbound: &mut FollowedFiles) -> Vec<FileUpdate> {
     let mut updates = Vec::new();
     unbound.retain(|record| {
         if updates.len() >= WINDOW {
@@ -101,7 +101,7 @@ pub(super) fn updates(task: &Task, unbound: &mut FollowedFiles) -> Vec<FileUpdat
 
 /// Returns whether a file that needs no update now may still need one.
 pub(super) fn may_still(task: &Task, record: &FileRecord) -> bool {
-    let is_begun = matches!(record.phase, Phase::Intent { .. });
+    let is_begun = matches!(record.phase, NamePhase::Intent { .. });
     let is_coming = |replica: &ReplicaId, node: &NodeId| {
         let copy = record.replicas.get(replica);
         copy.is_some_and(|copy| copy.state.is_open() && copy.node.as_ref() == Some(node))
@@ -130,8 +130,9 @@ mod tests {
     }
 
     /// Creates a file in the replica `two`, on the node `n-1`.
-    fn record(phase: Phase, state: ReplicaState) -> FileRecord {
-        let started = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
+    fn record(phase: NamePhase, state: ReplicaState) -> FileRecord {
+        let started =
+            ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
         let copy = ReplicaRecord {
             state,
             node: Some(NodeId::new("n-1").unwrap()),
@@ -147,7 +148,7 @@ mod tests {
         }
     }
 
-    const INTENT: Phase = Phase::Intent {
+    const INTENT: NamePhase = NamePhase::Intent {
         expires: Timestamp::MAX,
     };
 
@@ -168,8 +169,8 @@ mod tests {
         let elsewhere = at_node(&NodeId::new("n-2").unwrap());
         for (phase, is_begun) in [
             (INTENT, true),
-            (Phase::Bound, false),
-            (Phase::Complete, false),
+            (NamePhase::Bound, false),
+            (NamePhase::Complete, false),
         ] {
             let open = record(phase, ReplicaState::UploadStarted);
             let may = |task: &Task| may_still(task, &open);
@@ -193,17 +194,17 @@ mod tests {
         let begun = || record(INTENT, ReplicaState::UploadStarted);
         let (mut files, told) = follow(begun()).await;
         let task = Task::Replica(id("two"));
-        let mut looked = || (updates(&task, &mut files).len(), files.len());
+        let mut looked = || (file_updates(&task, &mut files).len(), files.len());
         assert_eq!(looked(), (0, 1));
-        told.tell(record(Phase::Bound, ReplicaState::UploadStarted));
+        told.tell(record(NamePhase::Bound, ReplicaState::UploadStarted));
         for _until_updated in 0..2 {
             assert_eq!(looked(), (1, 1));
         }
         let out = ReplicaState::Withdrawn("r1".to_owned());
-        told.tell(record(Phase::Complete, out));
+        told.tell(record(NamePhase::Complete, out));
         assert_eq!(looked(), (0, 0));
         let (mut files, told) = follow(begun()).await;
-        told.tell(record(Phase::Free, ReplicaState::UploadStarted));
-        assert!(updates(&task, &mut files).is_empty() && files.is_empty());
+        told.tell(record(NamePhase::Free, ReplicaState::UploadStarted));
+        assert!(file_updates(&task, &mut files).is_empty() && files.is_empty());
     }
 }

@@ -8,7 +8,7 @@ use archive_model::{
     NodeKey, ReplicaId,
 };
 use archive_replicas::{MendAnswer, MendCall};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use archive_stores::assemble::{AssembledPart, Assembly, Donor};
 use archive_stores::limits;
 
@@ -43,13 +43,13 @@ impl Preserver {
         let mut reading = self
             .archive
             .assembler
-            .read(case.wanted.clone(), donors, ranges);
+            .read_range(case.wanted.clone(), donors, ranges);
         let sent = self.send(place, &order, &mut reading, case, repair_context, progress);
         let sent = sent.await;
         for (donor, bytes) in reading.sent() {
             self.instruments.count_moved(donor, *bytes);
         }
-        let damaged = reading.damaged();
+        let damaged = reading.damaged_copies();
         for (donor, node) in &damaged {
             self.look_at_donor(case, donor, node.as_ref(), repair_context)
                 .await?;
@@ -118,8 +118,8 @@ impl Preserver {
             replica: case.patient.replica.clone(),
             node: place.node.clone(),
         };
-        let opening = self.archive.calls.replicas.mend(&at, order);
-        let (mut mending, call) = self.archive.calls.answered(opening).await?;
+        let opening = self.archive.calls.replicas.begin_mend(&at, order);
+        let (mut mending, call) = self.archive.calls.answered_call(opening).await?;
         let exchange = async {
             match self.send_groups(reading, &mending).await {
                 Ok(None) => {}
@@ -135,12 +135,17 @@ impl Preserver {
             // Recorded before it is done: no act may be missing from the trail. Until the end of the groups the node
             // changes nothing.
             self.note_repair(&order.name, repair_context, what).await?;
-            if let Err(broken) = self.archive.calls.taken(mending.close()).await {
+            if let Err(broken) = self.archive.calls.taken_call(mending.close_mend()).await {
                 return Err(self.reason(&mut mending, broken).await);
             }
-            let limit = limits::writing(case.wanted.size);
+            let limit = limits::write_limit(case.wanted.size);
             loop {
-                match self.archive.calls.within(limit, mending.next()).await? {
+                match self
+                    .archive
+                    .calls
+                    .within_limit(limit, mending.next())
+                    .await?
+                {
                     MendAnswer::Progress(bytes) => progress(bytes),
                     MendAnswer::Done { copy, attic } => {
                         return Ok(SendOutcome::Mended { copy, attic });
@@ -162,7 +167,10 @@ impl Preserver {
     /// Returns why a node ended a repair before it had everything: its answer, or else `broken`, if no answer comes.
     async fn reason(&self, mending: &mut MendCall, broken: CallError) -> CallError {
         let calls = &self.archive.calls;
-        let said = calls.clock.timeout(calls.stall, mending.next()).await;
+        let said = calls
+            .clock
+            .run_with_timeout(calls.stall, mending.next())
+            .await;
         said.ok().and_then(Result::err).unwrap_or(broken)
     }
 
@@ -175,8 +183,9 @@ impl Preserver {
         while let Some(part) = reading.next().await {
             match part {
                 AssembledPart::Proven(proven) => {
-                    let sending = mending.segment(proven.offset, proven.length, proven.encoded);
-                    self.archive.calls.taken(sending).await?;
+                    let sending =
+                        mending.send_segment(proven.offset, proven.length, proven.encoded);
+                    self.archive.calls.taken_call(sending).await?;
                 }
                 AssembledPart::Refused(group) => {
                     return Ok(Some(SendOutcome::Refused {
@@ -238,7 +247,9 @@ impl Preserver {
         let RepairContext { who, why, .. } = repair_context;
         let who = who.to_string();
         let file = Some(file.clone());
-        self.archive.note(who, file, format!("{what}; {why}")).await
+        self.archive
+            .note_line(who, file, format!("{what}; {why}"))
+            .await
     }
 }
 
@@ -265,7 +276,7 @@ fn mend_order(
 
 /// Reports that the node did not accept the groups.
 fn refused(error: &CallError) -> RepairReport {
-    let outcome = if error.kind == Kind::Busy {
+    let outcome = if error.kind == CallErrorKind::Busy {
         RepairOutcome::Waiting
     } else {
         RepairOutcome::Failed

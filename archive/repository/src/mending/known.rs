@@ -14,19 +14,22 @@ use crate::preserver::Preserver;
 
 impl Preserver {
     /// Returns every replica's copy, and the node that has it, without the damaged copy: it was looked at already.
-    pub(super) async fn known(
+    pub(super) async fn known_anomalies(
         &self,
         wanted: &WantedFile,
         patient: &ReplicaId,
     ) -> Result<Vec<(ReplicaContent, Option<NodeId>)>, CallError> {
-        let filed = self.filed(&wanted.name).await?;
+        let filed = self.filed_anomalies(&wanted.name).await?;
         let specs = self.archive.in_service().into_iter();
         let asking = specs.filter(|spec| spec.id != *patient).map(async |spec| {
             let located = match spec.kind {
                 ReplicaKind::Checksum => None,
-                ReplicaKind::Bitarchive => {
-                    self.archive.calls.locate(&spec.id, &wanted.name).await.ok()
-                }
+                ReplicaKind::Bitarchive => self
+                    .archive
+                    .calls
+                    .locate_copies(&spec.id, &wanted.name)
+                    .await
+                    .ok(),
             };
             let of = filed.iter().filter(|row| row.replica == spec.id);
             let (state, node) = judge(wanted, located.as_ref(), of);

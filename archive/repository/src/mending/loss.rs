@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use archive_decisions::repair::{
-    ContentState, NoRepairReason, Patient, RepairPlan, ReplicaContent, plan,
+    ContentState, NoRepairReason, Patient, RepairPlan, ReplicaContent, plan_repair,
 };
-use archive_decisions::store::{Event, FileRecord, Phase};
+use archive_decisions::store::{FileRecord, NamePhase, StoringEvent};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, needs_repair};
 use archive_model::{AnomalyKind, FileName, Finder, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::CallError;
@@ -20,7 +20,7 @@ use crate::preserver::{LookContext, Preserver};
 
 impl Preserver {
     /// Files groups that a repair found good nowhere. Returns `None` if a copy was stored in the meantime: plan again.
-    pub(super) async fn lost(
+    pub(super) async fn note_loss(
         &self,
         case: &RepairCase,
         ranges: &[(u64, u64)],
@@ -30,7 +30,7 @@ impl Preserver {
     ) -> Result<Option<RepairReport>, CallError> {
         let replica = &case.patient.replica;
         let file = &case.patient.file;
-        let done = if before.is_some_and(|record| record.phase == Phase::Incomplete) {
+        let done = if before.is_some_and(|record| record.phase == NamePhase::Incomplete) {
             RepairReport::new(
                 RepairOutcome::Nothing,
                 NoRepairReason::Incomplete.to_string(),
@@ -58,8 +58,8 @@ impl Preserver {
             let absent = absent.map(|copy| &copy.replica);
             for replica in absent.chain([replica]) {
                 let replica = replica.clone();
-                let event = Event::Gone { replica };
-                self.archive.mail.happened(file.clone(), event).await;
+                let event = StoringEvent::Gone { replica };
+                self.archive.mail.send_event(file.clone(), event).await;
             }
         }
         Ok(Some(done))
@@ -71,14 +71,14 @@ impl Preserver {
         name: &FileName,
         look_context: &LookContext,
     ) -> Result<Vec<AnomalyRow>, CallError> {
-        let Some(before) = self.record(name).await? else {
+        let Some(before) = self.file_record(name).await? else {
             return Ok(Vec::new());
         };
         let Some(content) = before.content.clone() else {
             return Ok(Vec::new());
         };
         let bytes = self.byte_replicas();
-        let filed = self.filed(name).await?;
+        let filed = self.filed_anomalies(name).await?;
         let wanted = WantedFile {
             name: name.clone(),
             root: content.root,
@@ -86,7 +86,7 @@ impl Preserver {
         };
         let mut lost = Vec::new();
         for (replica, kind) in all_bad(&before, &bytes, &filed) {
-            let copies = self.known(&wanted, &replica).await?;
+            let copies = self.known_anomalies(&wanted, &replica).await?;
             let known: Vec<ReplicaContent> = copies.into_iter().map(|(known, _)| known).collect();
             let patient = Patient {
                 file: name.clone(),
@@ -94,7 +94,7 @@ impl Preserver {
                 replica,
                 kind,
             };
-            if let RepairPlan::Lost { ranges } = plan(&patient, &known) {
+            if let RepairPlan::Lost { ranges } = plan_repair(&patient, &known) {
                 let filing = self.file_lost(&patient, &ranges, Some(&before), look_context);
                 lost.extend(filing.await?.unwrap_or_default());
             }
@@ -145,7 +145,7 @@ fn all_bad(
     bytes: &[ReplicaId],
     filed: &[AnomalyRow],
 ) -> Vec<(ReplicaId, AnomalyKind)> {
-    if record.phase == Phase::Incomplete {
+    if record.phase == NamePhase::Incomplete {
         return Vec::new();
     }
     let mut bad = Vec::new();
@@ -247,7 +247,7 @@ mod tests {
             ReplicaState::Withdrawn("r1".to_owned());
         let rows = [one];
         assert_eq!(all_bad(&record, &bytes, &rows).len(), 1, "the only copy");
-        record.phase = Phase::Incomplete;
+        record.phase = NamePhase::Incomplete;
         assert_eq!(all_bad(&record, &bytes, &rows), []);
     }
 }

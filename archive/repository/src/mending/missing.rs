@@ -2,9 +2,9 @@
 //! the copy is there.
 
 use archive_decisions::repair::RepairPlan;
-use archive_decisions::store::{Event, ReplicaRecord};
+use archive_decisions::store::{ReplicaRecord, StoringEvent};
 use archive_model::{ReplicaState, StoreFailure};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use archive_stores::limits;
 use jiff::Timestamp;
 
@@ -42,26 +42,26 @@ impl Preserver {
             format!("missing in {replica}: to be copied from {donors}"),
         )
         .await?;
-        let before = self.record(file).await?;
+        let before = self.file_record(file).await?;
         let Some(before) = before.and_then(|record| record.replicas.get(replica).cloned()) else {
             let what = format!(
                 "{replica} was added after the file; `replica bootstrap {replica}` fills it"
             );
             return Ok(RepairReport::new(RepairOutcome::Officer, what));
         };
-        let stopping = || Kind::Unavailable.error("the repository is stopping");
-        let changes = self.archive.mail.follow(file.clone()).await;
+        let stopping = || CallErrorKind::Unavailable.to_error("the repository is stopping");
+        let changes = self.archive.mail.follow_file(file.clone()).await;
         let mut changes = changes.ok_or_else(stopping)?;
-        let event = Event::Gone {
+        let event = StoringEvent::Gone {
             replica: replica.clone(),
         };
-        self.archive.mail.happened(file.clone(), event).await;
-        if !self.archive.mail.settled().await {
+        self.archive.mail.send_event(file.clone(), event).await;
+        if !self.archive.mail.wait_settled().await {
             return Err(stopping());
         }
         // A copy that counts from here on was stored, or found after all.
         let settling = async {
-            let mut record = self.record(file).await?;
+            let mut record = self.file_record(file).await?;
             loop {
                 let copy = record.as_ref().and_then(|now| now.replicas.get(replica));
                 if let Some(fate) = fate(copy, before.since) {
@@ -70,8 +70,14 @@ impl Preserver {
                 record = Some(changes.next().await.ok_or_else(stopping)?);
             }
         };
-        let limit = limits::writing(case.wanted.size);
-        match self.archive.calls.clock.timeout(limit, settling).await {
+        let limit = limits::write_limit(case.wanted.size);
+        match self
+            .archive
+            .calls
+            .clock
+            .run_with_timeout(limit, settling)
+            .await
+        {
             Ok(fate) => {
                 if let CopyFate::Ended(done) = fate? {
                     return Ok(done);

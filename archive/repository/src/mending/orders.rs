@@ -6,8 +6,8 @@ use std::sync::Arc;
 use archive_db::DbError;
 use archive_ledger::anomalies::{AnomalyRow, needs_repair};
 use archive_model::{AnomalyKind, FileName, ReplicaId};
-use archive_rpc::answers::Progress;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::answers::WorkProgress;
+use archive_rpc::{CallError, CallErrorKind};
 use tokio::sync::mpsc;
 
 use crate::preserver::Preserver;
@@ -31,7 +31,7 @@ struct RepairAmount {
 
 impl Preserver {
     /// Refuses repairs that exceed the brake, unless the caller confirms their number, which must be right.
-    pub(crate) async fn allow(
+    pub(crate) async fn allow_repair(
         &self,
         which: &RepairSelection,
         confirm: u64,
@@ -41,7 +41,7 @@ impl Preserver {
         let of = which.clone();
         let amount = with_tables(move || own.amount(&of)).await?;
         let over = amount.by_replica.iter().find_map(|(replica, count)| {
-            let brake = self.policy.brake(self.files_of(replica));
+            let brake = self.policy.brake_limit(self.files_of(replica));
             (*count > brake).then_some((replica, *count, brake))
         });
         let files = amount.files;
@@ -51,11 +51,11 @@ impl Preserver {
         };
         match over {
             _ if confirm == files && files > 0 => Ok(()),
-            Some((replica, count, brake)) => Err(Kind::Mismatch.error(format!(
+            Some((replica, count, brake)) => Err(CallErrorKind::Mismatch.to_error(format!(
                 "{count} files of replica {replica} would be repaired, more than {brake}; find the reason, then `{command}`"
             ))),
             None if confirm == 0 => Ok(()),
-            None => Err(Kind::Mismatch.error(format!(
+            None => Err(CallErrorKind::Mismatch.to_error(format!(
                 "{files} files would be repaired, not {confirm}; look again, then `{command}`"
             ))),
         }
@@ -93,11 +93,11 @@ impl Preserver {
         let mut last = None;
         feed_rows(&rows, move |outlet| {
             let after = last.take();
-            let mut progress = Progress::Done;
+            let mut progress = WorkProgress::Done;
             own.each_after(&which, after.as_ref(), |row| {
-                let is_taken = outlet.send(row.clone());
+                let is_taken = outlet.send_message(row.clone());
                 if !is_taken {
-                    (last, progress) = (Some(row), Progress::Paused);
+                    (last, progress) = (Some(row), WorkProgress::Paused);
                 }
                 is_taken
             })?;
@@ -108,7 +108,7 @@ impl Preserver {
 
     /// Returns whether an anomaly is still open.
     pub(crate) async fn is_open(&self, row: &AnomalyRow) -> Result<bool, CallError> {
-        let filed = self.filed(&row.file).await?;
+        let filed = self.filed_anomalies(&row.file).await?;
         let is_it =
             |other: &AnomalyRow| other.filed.id == row.filed.id && other.filed.accepted.is_none();
         Ok(filed.iter().any(is_it))
@@ -155,7 +155,7 @@ impl Preserver {
 
 /// Returns the place of a row in the order of the table.
 fn place(row: &AnomalyRow) -> (&FileName, &ReplicaId, String) {
-    (&row.file, &row.replica, row.filed.slot())
+    (&row.file, &row.replica, row.filed.slot_key())
 }
 
 #[cfg(test)]
@@ -233,12 +233,12 @@ mod tests {
                         volume: "v".parse().unwrap(),
                     }),
                 };
-                own.archive.anomalies.look(filing, &look).unwrap();
+                own.archive.anomalies.file_look(filing, &look).unwrap();
             }
             let rows: Vec<_> = own
                 .archive
                 .anomalies
-                .rows()
+                .list_rows()
                 .unwrap()
                 .map(Result::unwrap)
                 .collect();

@@ -3,12 +3,12 @@
 //! The node reads the file whole first: only a file with the admitted root and size becomes a copy again. Other bytes
 //! are left as they are, for people.
 
-use archive_decisions::store::{Content, Event};
+use archive_decisions::store::{Content, StoringEvent};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::{AnomalyKind, FileCopy, FileName, ReplicaId};
-use archive_replicas::admitted;
-use archive_rpc::{CallError, Kind};
+use archive_replicas::admitted_content;
+use archive_rpc::{CallError, CallErrorKind};
 
 use super::{RepairContext, RepairOutcome, RepairReport};
 use crate::preserver::Preserver;
@@ -67,8 +67,17 @@ impl Preserver {
         );
         // Recorded before it is done: no act may be missing from the trail.
         self.note_repair(file, repair_context, what).await?;
-        let adopting = self.archive.calls.replicas.adopt(&volume, file, &admission);
-        let copy = match self.archive.calls.reading(content.size, adopting).await {
+        let adopting = self
+            .archive
+            .calls
+            .replicas
+            .adopt_file(&volume, file, &admission);
+        let copy = match self
+            .archive
+            .calls
+            .reading_call(content.size, adopting)
+            .await
+        {
             Ok(copy) => copy,
             Err(error) => return Ok(refused(&error)),
         };
@@ -94,8 +103,8 @@ impl Preserver {
         replica: &ReplicaId,
         copy: FileCopy,
     ) -> Result<(), CallError> {
-        let (root, at) = admitted(&copy)?;
-        let event = Event::Completed {
+        let (root, at) = admitted_content(&copy)?;
+        let event = StoringEvent::Completed {
             replica: replica.clone(),
             node: copy.place.node,
             volume: copy.place.volume,
@@ -103,9 +112,9 @@ impl Preserver {
             at,
             read_back: true,
         };
-        self.archive.mail.happened(file.clone(), event).await;
-        if !self.archive.mail.settled().await {
-            return Err(Kind::Unavailable.error("the repository is stopping"));
+        self.archive.mail.send_event(file.clone(), event).await;
+        if !self.archive.mail.wait_settled().await {
+            return Err(CallErrorKind::Unavailable.to_error("the repository is stopping"));
         }
         Ok(())
     }
@@ -122,7 +131,7 @@ fn only_stranger<'a>(copies: &'a [FileCopy], content: &Content) -> Option<&'a Fi
 
 /// Reports that the node did not give the file its admission.
 fn refused(error: &CallError) -> RepairReport {
-    if error.kind == Kind::Mismatch {
+    if error.kind == CallErrorKind::Mismatch {
         let what = "its bytes are not what was admitted; `remove` it by its own checksum, and the right ones will be stored";
         return RepairReport::new(RepairOutcome::Officer, what);
     }

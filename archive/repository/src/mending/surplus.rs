@@ -29,12 +29,12 @@ impl Preserver {
             let what = format!("the other copies are left alone while a part is silent: {silent}");
             return Ok(RepairReport::new(RepairOutcome::Waiting, what));
         }
-        let record = self.record(file).await?;
+        let record = self.file_record(file).await?;
         let copy = record
             .as_ref()
             .and_then(|record| record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
-        let Some(kept) = copy.and_then(ReplicaRecord::place) else {
+        let Some(kept) = copy.and_then(ReplicaRecord::copy_place) else {
             return Ok(RepairReport::new(
                 RepairOutcome::Waiting,
                 "it is on its way into the replica",
@@ -57,7 +57,7 @@ impl Preserver {
             return Ok(RepairReport::new(RepairOutcome::Planned, what));
         }
         let admitted = FileContent::from(content);
-        let selector = kept.select(replica);
+        let selector = kept.copy_selector(replica);
         let reading = self.verify_or_file(selector, file, admitted, &look_context);
         if !reading.await? {
             let what = format!("{kept} is damaged; repair it first");
@@ -79,7 +79,7 @@ impl Preserver {
                     .calls
                     .replicas
                     .put_aside(&volume, file, &content.root, &cause);
-            let aside = match self.archive.calls.reading(content.size, moving).await {
+            let aside = match self.archive.calls.reading_call(content.size, moving).await {
                 Ok(aside) => aside,
                 Err(error) => {
                     let what = format!("the node did not move it into the attic: {}", error.reason);

@@ -25,7 +25,7 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
         place: None,
     };
     let found = own
-        .file(&id("one"), &file, look, &look_context())
+        .file_look(&id("one"), &file, look, &look_context())
         .await
         .unwrap();
     for (is_dry, outcome, acts) in [
@@ -42,7 +42,7 @@ async fn repaired_duplicate_keeps_the_recorded_copy() {
             is_dry,
         };
         let done = own
-            .repair(&found.open[0], &repair_context, &|_| {})
+            .repair_file(&found.open[0], &repair_context, &|_| {})
             .await
             .unwrap();
         assert_eq!(done.outcome, outcome, "{}", done.what);

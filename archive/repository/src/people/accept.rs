@@ -6,32 +6,32 @@
 use std::sync::Arc;
 
 use archive_ledger::anomalies::{Anomalies, AnomalyRow, is_within};
-use archive_ledger::requests::{AcceptedAnomaly, RequestedAct, Subject};
+use archive_ledger::requests::{AcceptedAnomaly, ActSubject, RequestedAct};
 use archive_model::{Act, Cause};
-use archive_rpc::{CallError, Kind, run_blocking};
+use archive_rpc::{CallError, CallErrorKind, run_blocking};
 
 use super::People;
-use super::refusal::changed;
+use super::refusal::changed_meanwhile;
 use crate::tables::admin_failed;
 
 impl People {
     /// Binds an act: one that names an anomaly to its present state, one that names an item of an attic to the present
     /// item, one that names a volume or a node to its place.
-    pub(super) async fn bound(&self, act: Act) -> Result<RequestedAct, CallError> {
+    pub(super) async fn bind_act(&self, act: Act) -> Result<RequestedAct, CallError> {
         let subject = match &act {
             Act::Accept { anomaly } => {
                 let anomalies = Arc::clone(&self.archive.anomalies);
                 let id = anomaly.clone();
-                Subject::Anomaly(run_blocking(move || acceptable(&anomalies, &id)).await??)
+                ActSubject::Anomaly(run_blocking(move || acceptable(&anomalies, &id)).await??)
             }
-            Act::Purge { place, .. } => Subject::Item(self.attic_item(place).await?),
+            Act::Purge { place, .. } => ActSubject::Item(self.attic_item(place).await?),
             Act::Remove { .. }
             | Act::RetireVolume { .. }
             | Act::RetireNode { .. }
             | Act::RetireReplica(_)
             | Act::NewRoot { .. }
             | Act::ReinstateVolume(_)
-            | Act::ReinstateNode(_) => Subject::None,
+            | Act::ReinstateNode(_) => ActSubject::None,
         };
         let act = self.with_place(act).await?;
         Ok(RequestedAct { act, subject })
@@ -50,7 +50,7 @@ fn acceptable(anomalies: &Anomalies, id: &str) -> Result<AcceptedAnomaly, CallEr
         ..
     } = find(anomalies, id)?;
     if filed.accepted.is_some() {
-        return Err(Kind::Exists.error(format!("anomaly `{id}` is accepted already")));
+        return Err(CallErrorKind::Exists.to_error(format!("anomaly `{id}` is accepted already")));
     }
     Ok(AcceptedAnomaly {
         file,
@@ -61,17 +61,18 @@ fn acceptable(anomalies: &Anomalies, id: &str) -> Result<AcceptedAnomaly, CallEr
 
 /// Accepts an open anomaly, if it is no worse than the one that was asked for. An accepted anomaly stays so: the act is
 /// repeated after a restart. Blocks.
-pub(super) fn accept(
+pub(super) fn accept_anomaly(
     anomalies: &Anomalies,
     id: &str,
     of: Option<AcceptedAnomaly>,
     cause: &Cause,
 ) -> Result<String, CallError> {
-    let of =
-        of.ok_or_else(|| changed("the request does not name its anomaly; ask again".to_owned()))?;
+    let of = of.ok_or_else(|| {
+        changed_meanwhile("the request does not name its anomaly; ask again".to_owned())
+    })?;
     let row = find(anomalies, id)?;
     let worse = |now: &str| {
-        changed(format!(
+        changed_meanwhile(format!(
             "anomaly `{id}` is not what was asked for ({} of {} in replica {}) but {now}; look at it, and ask again",
             of.kind, of.file, of.replica
         ))
@@ -85,7 +86,7 @@ pub(super) fn accept(
     }
     if row.filed.accepted.is_none() {
         let is_accepted = anomalies
-            .accept(&row, &of.kind, (&cause.why, &cause.who))
+            .accept_anomaly(&row, &of.kind, (&cause.why, &cause.who))
             .map_err(|error| admin_failed(&error))?;
         if !is_accepted {
             // The anomaly changed just now.
@@ -111,7 +112,7 @@ fn find(anomalies: &Anomalies, id: &str) -> Result<AnomalyRow, CallError> {
 }
 
 fn unknown(id: &str) -> CallError {
-    Kind::NotFound.error(format!(
+    CallErrorKind::NotFound.to_error(format!(
         "there is no open anomaly `{id}`; `holdfast anomalies` lists them"
     ))
 }
@@ -141,7 +142,7 @@ mod tests {
             size: 65536,
             place: None,
         };
-        anomalies.look(filing, &look).unwrap();
+        anomalies.file_look(filing, &look).unwrap();
     }
 
     /// Fails if an anomaly that has grown is accepted by its id alone, an accepted one stays accepted although it
@@ -162,12 +163,12 @@ mod tests {
         ] {
             let directory = tempfile::tempdir().unwrap();
             let admin = Admin::init(directory.path()).unwrap();
-            let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+            let anomalies = Anomalies::open(&admin, Clock::system_clock()).unwrap();
             found(&anomalies, &[1, 2]);
             let asked = acceptable(&anomalies, "a1").unwrap();
             assert_eq!(asked.kind, AnomalyKind::Corrupt(Groups::from_iter([1, 2])));
             found(&anomalies, at_approval);
-            let accepted = accept(&anomalies, "a1", Some(asked.clone()), &cause);
+            let accepted = accept_anomaly(&anomalies, "a1", Some(asked.clone()), &cause);
             assert_eq!(accepted.is_ok(), is_accepted, "{accepted:?}");
             let row = || anomalies.by_id(1).unwrap().unwrap().filed;
             assert_eq!(row().accepted.is_some(), is_accepted);
@@ -180,7 +181,7 @@ mod tests {
                 continue;
             }
             assert!(
-                accept(&anomalies, "a1", Some(asked), &cause).is_ok(),
+                accept_anomaly(&anomalies, "a1", Some(asked), &cause).is_ok(),
                 "after a restart"
             );
             assert!(acceptable(&anomalies, "a1").is_err(), "twice");
@@ -192,10 +193,10 @@ mod tests {
         }
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
-        let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+        let anomalies = Anomalies::open(&admin, Clock::system_clock()).unwrap();
         found(&anomalies, &[1]);
         assert!(
-            accept(&anomalies, "a1", None, &cause).is_err(),
+            accept_anomaly(&anomalies, "a1", None, &cause).is_err(),
             "bound to nothing"
         );
         let other = AcceptedAnomaly {
@@ -204,7 +205,7 @@ mod tests {
             kind: AnomalyKind::Corrupt(Groups::from_iter([1])),
         };
         assert!(
-            accept(&anomalies, "a1", Some(other), &cause).is_err(),
+            accept_anomaly(&anomalies, "a1", Some(other), &cause).is_err(),
             "another file"
         );
         for unknown in ["", "a", "1", "a01", "a2", "b1"] {

@@ -5,21 +5,21 @@
 
 use std::sync::Arc;
 
-use archive_decisions::store::{Content, Event, FileRecord, ReplicaRecord};
-use archive_decisions::vote::{Authority, Ballot, Evidence, RootVerdict, decide};
+use archive_decisions::store::{Content, FileRecord, ReplicaRecord, StoringEvent};
+use archive_decisions::vote::{Ballot, Evidence, RootAuthority, RootVerdict, decide_root};
 use archive_ledger::admin::AdminRow;
-use archive_ledger::requests::{Request, RequestStatus, RequestedAct};
+use archive_ledger::requests::{PersonRequest, RequestStatus, RequestedAct};
 use archive_model::{
     Act, Approval, AtticItem, Cause, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
     ReplicaKind, ReplicaState, Root, UploadId, VolumeKey,
 };
-use archive_replicas::admitted;
-use archive_rpc::{CallError, Kind, run_blocking};
+use archive_replicas::admitted_content;
+use archive_rpc::{CallError, CallErrorKind, run_blocking};
 
 use super::People;
-use super::accept::accept;
+use super::accept::accept_anomaly;
 use super::purge::PurgeTerms;
-use super::refusal::{changed, content};
+use super::refusal::{changed_meanwhile, recorded_content};
 
 /// The copies of a file, each read whole, so that their replicas can vote on the root of the file.
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct ReadCopies {
 
 impl People {
     /// Checks that an act is possible now; asked before a request is accepted, and again before it is carried out.
-    pub(super) async fn possible(&self, of: &RequestedAct) -> Result<(), CallError> {
+    pub(super) async fn check_possible(&self, of: &RequestedAct) -> Result<(), CallError> {
         match &of.act {
             Act::Remove {
                 name,
@@ -59,20 +59,21 @@ impl People {
                     checksum: checksum.as_ref(),
                     last_copies: *last_copies,
                 };
-                self.destroyable(place, terms, of.subject.item()).await
+                self.check_destroyable(place, terms, of.subject.item())
+                    .await
             }
             Act::RetireVolume {
                 volume,
                 last_copies,
             } => {
-                let volume = self.volume(volume).await?;
+                let volume = self.named_volume(volume).await?;
                 self.volume_can_go(&volume, *last_copies).await
             }
             Act::RetireNode { node, last_copies } => {
-                let node = self.node(node).await?;
+                let node = self.named_node(node).await?;
                 self.node_can_go(&node, *last_copies).await
             }
-            Act::RetireReplica(replica) => self.expendable(replica).await,
+            Act::RetireReplica(replica) => self.check_expendable(replica).await,
             Act::ReinstateVolume(volume) => self.retired_volume(volume).map(drop),
             Act::ReinstateNode(node) => self.retired_node(node).map(drop),
             Act::Accept { .. } => Ok(()),
@@ -81,10 +82,10 @@ impl People {
                 replica,
                 root,
             } => {
-                let row = self.known(name).await?;
-                self.configured(replica)?;
-                if content(&row.record)?.root == *root {
-                    return Err(changed(format!("{name} has that root already")));
+                let row = self.known_row(name).await?;
+                self.check_configured(replica)?;
+                if recorded_content(&row.record)?.root == *root {
+                    return Err(changed_meanwhile(format!("{name} has that root already")));
                 }
                 Ok(())
             }
@@ -92,9 +93,9 @@ impl People {
     }
 
     /// Carries out an approved act, and returns what was done, for people.
-    pub(super) async fn perform(&self, request: &Request) -> Result<String, CallError> {
+    pub(super) async fn perform_act(&self, request: &PersonRequest) -> Result<String, CallError> {
         let RequestStatus::Approved { by, .. } = &request.state else {
-            return Err(Kind::Internal.error("the request is not approved"));
+            return Err(CallErrorKind::Internal.to_error("the request is not approved"));
         };
         let approval = Approval {
             request: request.id(),
@@ -125,7 +126,7 @@ impl People {
                     checksum: checksum.as_ref(),
                     last_copies: *last_copies,
                 };
-                self.destroy(place, terms, request.act.subject.item(), &cause)
+                self.destroy_item(place, terms, request.act.subject.item(), &cause)
                     .await
             }
             Act::RetireVolume {
@@ -145,7 +146,7 @@ impl People {
                 let anomalies = Arc::clone(&self.archive.anomalies);
                 let id = anomaly.clone();
                 let of = request.act.subject.anomaly().cloned();
-                run_blocking(move || accept(&anomalies, &id, of, &cause)).await?
+                run_blocking(move || accept_anomaly(&anomalies, &id, of, &cause)).await?
             }
             Act::NewRoot {
                 name,
@@ -157,7 +158,7 @@ impl People {
 
     async fn remove(
         &self,
-        request: &Request,
+        request: &PersonRequest,
         cause: &Cause,
         name: &FileName,
         replica: &ReplicaId,
@@ -176,7 +177,7 @@ impl People {
         let copy_place = match target.await {
             Ok(copy_place) => copy_place,
             // The act was done before a restart: the wrong copy was moved already.
-            Err(error) if error.kind == Kind::NotFound => {
+            Err(error) if error.kind == CallErrorKind::NotFound => {
                 if !self.is_aside(name, replica, &mine).await? {
                     return Err(error);
                 }
@@ -185,7 +186,10 @@ impl People {
             }
             Err(error) => return Err(error),
         };
-        let admitted = row.as_ref().map(|row| content(&row.record)).transpose()?;
+        let admitted = row
+            .as_ref()
+            .map(|row| recorded_content(&row.record))
+            .transpose()?;
         let size = admitted.map_or(0, |content| content.size);
         let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
         let copy_volume = copy_place.in_replica(replica);
@@ -194,10 +198,10 @@ impl People {
             .calls
             .replicas
             .put_aside(&copy_volume, name, checksum, cause);
-        let place = match self.archive.calls.reading(size, moving).await {
+        let place = match self.archive.calls.reading_call(size, moving).await {
             Ok(aside) => aside.place.id,
             // An earlier try may have come so far: the attic tells.
-            Err(error) if error.kind == Kind::NotFound => {
+            Err(error) if error.kind == CallErrorKind::NotFound => {
                 let node = &copy_place.node;
                 let found = self.set_aside_before(replica, node, name, &mine).await?;
                 found.ok_or(error)?
@@ -207,11 +211,11 @@ impl People {
         if is_wrong {
             self.make_room(row.as_ref(), name, replica, cause).await?;
         } else {
-            let withdrawn = Event::Withdrawn {
+            let withdrawn = StoringEvent::Withdrawn {
                 replica: replica.clone(),
                 why: cause.why.clone(),
             };
-            self.order(name, withdrawn, &cause.who).await?;
+            self.order_event(name, withdrawn, &cause.who).await?;
         }
         Ok(format!("it is in the attic of {copy_place} as {place}"))
     }
@@ -229,11 +233,11 @@ impl People {
         checksum: &Root,
         last_copies: bool,
     ) -> Result<CopyPlace, CallError> {
-        self.configured(replica)?;
+        self.check_configured(replica)?;
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
-        let place = copy.and_then(ReplicaRecord::place);
-        let admitted = row.map(|row| content(&row.record)).transpose()?;
+        let place = copy.and_then(ReplicaRecord::copy_place);
+        let admitted = row.map(|row| recorded_content(&row.record)).transpose()?;
         let place = match place {
             Some(place) if admitted.is_some_and(|content| content.root == *checksum) => place,
             _ => self.wrong_copy(row, name, replica, checksum).await?,
@@ -241,7 +245,7 @@ impl People {
         if let Some(row) = row.filter(|_| !last_copies)
             && self.good_elsewhere(row, replica).await? == 0
         {
-            return Err(changed(format!(
+            return Err(changed_meanwhile(format!(
                 "no other replica has a good copy of {name}; add `--last-copies` if the archive shall not keep it"
             )));
         }
@@ -257,9 +261,9 @@ impl People {
         mine: &str,
     ) -> Result<Option<String>, CallError> {
         let calls = &self.archive.calls;
-        let opening = calls.replicas.attic(replica, node, Some(name));
-        let mut attic = calls.answered(opening).await?;
-        while let Some(page) = calls.reading(0, attic.next()).await? {
+        let opening = calls.replicas.list_attic(replica, node, Some(name));
+        let mut attic = calls.answered_call(opening).await?;
+        while let Some(page) = calls.reading_call(0, attic.next()).await? {
             let mut items = page.items.into_iter().filter_map(Result::ok);
             let is_mine =
                 |item: &AtticItem| item.approval.as_ref().is_some_and(|by| by.request == mine);
@@ -279,16 +283,16 @@ impl People {
         root: &Root,
         cause: &Cause,
     ) -> Result<String, CallError> {
-        let row = self.known(name).await?;
-        let recorded = content(&row.record)?.root;
+        let row = self.known_row(name).await?;
+        let recorded = recorded_content(&row.record)?.root;
         let copies = self.read_copies(&row.record, recorded, *root).await?;
         if recorded != *root && copies.has_recorded {
-            return Err(changed(format!(
+            return Err(changed_meanwhile(format!(
                 "a copy of {name} is what was admitted; repair the others from it"
             )));
         }
         if !copies.holders.iter().any(|place| place.replica == *replica) {
-            return Err(changed(format!(
+            return Err(changed_meanwhile(format!(
                 "replica {replica} has no copy of that root"
             )));
         }
@@ -296,8 +300,8 @@ impl People {
             ballots: copies.ballots.clone(),
             ..Evidence::default()
         };
-        if decide(&evidence) != RootVerdict::Right(*root, Authority::Vote) {
-            return Err(changed(
+        if decide_root(&evidence) != RootVerdict::Right(*root, RootAuthority::Vote) {
+            return Err(changed_meanwhile(
                 "no majority of the replicas has that root".to_owned(),
             ));
         }
@@ -308,8 +312,8 @@ impl People {
                 size: copies.size,
                 digests: Digests::default(),
             };
-            let event = Event::Readmitted { upload, content };
-            self.order(name, event, &cause.who).await?;
+            let event = StoringEvent::Readmitted { upload, content };
+            self.order_event(name, event, &cause.who).await?;
         }
         let adopted = self.adopt_copies(name, root, copies, &cause.who).await?;
         Ok(format!(
@@ -334,11 +338,11 @@ impl People {
             .filter(|(_, copy)| !copy.state.is_withdrawn())
         {
             for copy in &self.existing_copies(id, name).await? {
-                let verified = self.verified(id, name, copy).await?;
+                let verified = self.verify_copies(id, name, copy).await?;
                 let Some(found) = verified.root else {
                     let said =
                         format!("cannot read the copy of replica {id} completely: it may be right");
-                    return Err(changed(said));
+                    return Err(changed_meanwhile(said));
                 };
                 copies.ballots.push(Ballot {
                     replica: id.clone(),
@@ -368,68 +372,80 @@ impl People {
         copies: ReadCopies,
         who: &str,
     ) -> Result<Vec<String>, CallError> {
-        let row = self.known(name).await?;
+        let row = self.known_row(name).await?;
         let content = row.record.content.as_ref();
         let is_admitted = content.is_some_and(|content| content.root == *root);
         let admission = row.admission.filter(|_| is_admitted);
-        let admission = admission.ok_or_else(|| changed(format!("{name} changed meanwhile")))?;
+        let admission =
+            admission.ok_or_else(|| changed_meanwhile(format!("{name} changed meanwhile")))?;
         let mut adopted = Vec::new();
         for volume in copies.holders.into_iter().chain(copies.records) {
-            let adopting = self.archive.calls.replicas.adopt(&volume, name, &admission);
-            let copy = self.archive.calls.reading(copies.size, adopting).await?;
-            self.restored(name, &volume.replica, &copy, who).await?;
+            let adopting = self
+                .archive
+                .calls
+                .replicas
+                .adopt_file(&volume, name, &admission);
+            let copy = self
+                .archive
+                .calls
+                .reading_call(copies.size, adopting)
+                .await?;
+            self.await_restored(name, &volume.replica, &copy, who)
+                .await?;
             adopted.push(volume.replica.to_string());
         }
         Ok(adopted)
     }
 
     /// Tells the coordinator of a copy that people have restored.
-    pub(crate) async fn restored(
+    pub(crate) async fn await_restored(
         &self,
         name: &FileName,
         replica: &ReplicaId,
         copy: &FileCopy,
         who: &str,
     ) -> Result<(), CallError> {
-        let (root, at) = admitted(copy)?;
-        let event = Event::Restored {
+        let (root, at) = admitted_content(copy)?;
+        let event = StoringEvent::Restored {
             replica: replica.clone(),
             node: copy.place.node.clone(),
             volume: copy.place.volume.clone(),
             root,
             at,
         };
-        self.order(name, event, who).await
+        self.order_event(name, event, who).await
     }
 
     /// Returns the row of a file whose content is known, or `None`.
     pub(super) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
-        let row = self.archive.row(name).await?;
+        let row = self.archive.admin_row(name).await?;
         Ok(row.filter(|row| row.record.content.is_some()))
     }
 
     /// Returns the row of a file that the archive has, or had.
-    pub(crate) async fn known(&self, name: &FileName) -> Result<AdminRow, CallError> {
+    pub(crate) async fn known_row(&self, name: &FileName) -> Result<AdminRow, CallError> {
         let row = self.row_of(name).await?;
-        row.ok_or_else(|| Kind::NotFound.error(format!("{name} is not in the archive")))
+        row.ok_or_else(|| CallErrorKind::NotFound.to_error(format!("{name} is not in the archive")))
     }
 
-    pub(crate) fn configured(&self, replica: &ReplicaId) -> Result<(), CallError> {
+    pub(crate) fn check_configured(&self, replica: &ReplicaId) -> Result<(), CallError> {
         let is_known = self.specs.iter().any(|spec| spec.id == *replica);
-        let unknown = || Kind::NotFound.error(format!("replica {replica} is not in the settings"));
+        let unknown = || {
+            CallErrorKind::NotFound.to_error(format!("replica {replica} is not in the settings"))
+        };
         is_known.then_some(()).ok_or_else(unknown)
     }
 
     pub(crate) fn upload_id(&self) -> Result<UploadId, CallError> {
         let failed = |why: String| {
-            Kind::Internal.error(format!(
+            CallErrorKind::Internal.to_error(format!(
                 "cannot make an id for an upload: {why}; nothing was changed: order it again"
             ))
         };
         let bytes = self
             .archive
             .chance
-            .bytes::<16>()
+            .random_bytes::<16>()
             .map_err(|error| failed(error.to_string()))?;
         UploadId::new(&hex::encode(bytes)).map_err(|error| failed(error.to_string()))
     }

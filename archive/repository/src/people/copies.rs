@@ -15,18 +15,18 @@ impl People {
     ) -> Result<Vec<FileCopy>, CallError> {
         let calls = &self.archive.calls;
         let asking = calls.replicas.existing_copies(replica, name);
-        calls.reading(0, asking).await
+        calls.reading_call(0, asking).await
     }
 
     /// Reads a copy again, past the page cache. Its node says all the time how far it is.
-    pub(crate) async fn verified(
+    pub(crate) async fn verify_copies(
         &self,
         replica: &ReplicaId,
         name: &FileName,
         copy: &FileCopy,
     ) -> Result<VerifiedCopy, CallError> {
         let calls = &self.archive.calls;
-        let selector = copy.place.select(replica);
-        calls.verify(selector, name, calls.stall, |_| {}).await
+        let selector = copy.place.copy_selector(replica);
+        calls.verify_copy(selector, name, calls.stall, |_| {}).await
     }
 }

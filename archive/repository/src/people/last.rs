@@ -12,7 +12,7 @@ use archive_model::{NodeKey, ReplicaId, ReplicaKind, VolumeKey};
 use archive_rpc::CallError;
 
 use super::People;
-use super::refusal::changed;
+use super::refusal::changed_meanwhile;
 use crate::tables::with_tables;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
@@ -59,7 +59,8 @@ impl People {
         row: &AdminRow,
         replica: &ReplicaId,
     ) -> Result<usize, CallError> {
-        self.vouched(row, |vouched| vouched.others(replica)).await
+        self.vouched(row, |vouched| vouched.other_good_copies(replica))
+            .await
     }
 
     /// Returns whether any replica has a good copy of a file under its name.
@@ -78,14 +79,14 @@ impl People {
         let filed = with_tables(move || anomalies.rows_of(&name)).await?;
         Ok(ask(&FileEvidence {
             record: &row.record,
-            now: &self.archive.standing.now(),
+            now: &self.archive.standing.current_snapshot(),
             filed: &filed,
         }))
     }
 
     /// Checks that every file on the part has a good copy elsewhere, or that the caller knows that some have none.
     /// Every row is read on purpose: an index that is derived from the rows does not decide whether a last copy goes.
-    pub(super) async fn dispensable(
+    pub(super) async fn check_dispensable(
         &self,
         part: ServicePart,
         last_copies: bool,
@@ -95,13 +96,14 @@ impl People {
         }
         let admin = self.archive.admin.clone();
         let anomalies = Arc::clone(&self.archive.anomalies);
-        let now = self.archive.standing.now();
+        let now = self.archive.standing.current_snapshot();
         let of = part.clone();
-        let counting =
-            with_tables(move || only_there(&of, &now, admin.files(None)?, anomalies.rows()?));
+        let counting = with_tables(move || {
+            only_there(&of, &now, admin.list_files(None)?, anomalies.list_rows()?)
+        });
         match counting.await? {
             0 => Ok(()),
-            only => Err(changed(match part {
+            only => Err(changed_meanwhile(match part {
                 ServicePart::Replica(_) => format!(
                     "{only} file(s) have no good copy but in {part}; repair them in another replica first"
                 ),
@@ -149,7 +151,7 @@ fn is_only_there(
         copy.kind == ReplicaKind::Bitarchive
             && copy.state.is_completed()
             && part.has(id, copy)
-            && vouched.others(id) == 0
+            && vouched.other_good_copies(id) == 0
     })
 }
 

@@ -7,11 +7,11 @@ use archive_model::{
     NodeKey, NodeSelector, ReplicaId, ReplicaKind, VolumeId, VolumeKey, VolumeSelector,
 };
 use archive_replicas::volumes_in_service;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use futures_util::future::join_all;
 
 use super::People;
-use super::refusal::changed;
+use super::refusal::changed_meanwhile;
 use crate::tables::with_tables;
 
 /// Returns the only volume that is meant; one in service goes before those that are retired.
@@ -20,7 +20,7 @@ fn only(
     all: BTreeSet<VolumeKey>,
     is_retired: impl Fn(&VolumeKey) -> bool,
 ) -> Result<VolumeKey, CallError> {
-    let meant = all.into_iter().filter(|key| named.means(key));
+    let meant = all.into_iter().filter(|key| named.selects_volume(key));
     let (retired, in_service): (Vec<_>, Vec<_>) = meant.partition(|key| is_retired(key));
     let mut meant = if in_service.is_empty() {
         retired
@@ -28,14 +28,14 @@ fn only(
         in_service
     };
     match (meant.pop(), meant.as_slice()) {
-        (None, _) => Err(Kind::NotFound.error(format!(
+        (None, _) => Err(CallErrorKind::NotFound.to_error(format!(
             "there is no {named}: no node reports it, and no copy is recorded on it"
         ))),
         (Some(one), []) => Ok(one),
         (Some(last), others) => {
             let all = others.iter().chain([&last]).map(ToString::to_string);
             let all = all.collect::<Vec<_>>().join(", ");
-            Err(changed(format!(
+            Err(changed_meanwhile(format!(
                 "more than one volume is meant by {named}: {all}; name one with --node and --replica"
             )))
         }
@@ -45,40 +45,50 @@ fn only(
 impl People {
     /// Returns the volume that `named` means, among those that nodes report or on which a copy is recorded. Refuses the
     /// table of a checksum replica.
-    pub(crate) async fn volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
-        let retired = self.archive.standing.now();
+    pub(crate) async fn named_volume(
+        &self,
+        named: &VolumeSelector,
+    ) -> Result<VolumeKey, CallError> {
+        let retired = self.archive.standing.current_snapshot();
         let is_retired = |key: &VolumeKey| retired.volumes.contains_key(key);
-        let volume = only(named, self.volumes().await?, is_retired)?;
+        let volume = only(named, self.known_volumes().await?, is_retired)?;
         self.keeps_bytes(&volume.replica, &volume)?;
         Ok(volume)
     }
 
     /// Returns every known volume of the archive: recorded, reported or retired.
-    pub(crate) async fn volumes(&self) -> Result<BTreeSet<VolumeKey>, CallError> {
+    pub(crate) async fn known_volumes(&self) -> Result<BTreeSet<VolumeKey>, CallError> {
         let admin = self.archive.admin.clone();
-        let mut volumes = with_tables(move || admin.volumes()).await?;
-        volumes.extend(self.archive.standing.now().volumes.keys().cloned());
+        let mut volumes = with_tables(move || admin.known_volumes()).await?;
+        volumes.extend(
+            self.archive
+                .standing
+                .current_snapshot()
+                .volumes
+                .keys()
+                .cloned(),
+        );
         let specs = self.archive.standing.in_service(&self.specs);
         let calls = &self.archive.calls;
         let asking = specs
             .iter()
-            .map(|spec| calls.answered(calls.replicas.reported_nodes(&spec.id)));
+            .map(|spec| calls.answered_call(calls.replicas.reported_nodes(&spec.id)));
         for (spec, heard) in specs.iter().zip(join_all(asking).await) {
             // The volumes of a monitor that does not answer are recorded, except empty ones.
             if let Ok(heard) = heard {
                 volumes.extend(volumes_in_service(&spec.id, &heard));
             }
         }
-        volumes.retain(|volume| self.configured(&volume.replica).is_ok());
+        volumes.retain(|volume| self.check_configured(&volume.replica).is_ok());
         Ok(volumes)
     }
 
     /// Checks that no volume of the archive has this id, or had it until it was retired.
     pub(crate) async fn is_new_volume(&self, id: &VolumeId) -> Result<(), CallError> {
-        let all = self.volumes().await?;
+        let all = self.known_volumes().await?;
         match all.iter().find(|known| known.volume == *id) {
             None => Ok(()),
-            Some(known) => Err(changed(format!(
+            Some(known) => Err(changed_meanwhile(format!(
                 "there is a {known} already; give the new volume another id"
             ))),
         }
@@ -93,7 +103,7 @@ impl People {
     ) -> Result<(), CallError> {
         let spec = self.specs.iter().find(|spec| spec.id == *replica);
         if spec.is_some_and(|spec| spec.kind == ReplicaKind::Checksum) {
-            return Err(changed(format!(
+            return Err(changed_meanwhile(format!(
                 "{part} is all that checksum replica {replica} has: it cannot be retired, drained or set by itself; \
                  `holdfast replica retire {replica}` takes the replica out of service"
             )));
@@ -102,7 +112,7 @@ impl People {
     }
 
     /// Returns the node that is meant: it was heard in its replica, and is not retired.
-    pub(crate) async fn node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
+    pub(crate) async fn named_node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
         let admin = self.archive.admin.clone();
         let specs = self.specs.clone();
         let of = named.clone();
@@ -110,7 +120,9 @@ impl People {
         let remembered = with_tables(move || {
             let mut found = Vec::new();
             for spec in specs {
-                if of.means(&spec.id, &wanted) && admin.nodes(&spec.id)?.contains(&wanted) {
+                if of.selects_node(&spec.id, &wanted)
+                    && admin.list_nodes(&spec.id)?.contains(&wanted)
+                {
                     found.push(spec.id);
                 }
             }
@@ -119,7 +131,7 @@ impl People {
         let mut found = remembered.await?;
         if found.is_empty() {
             for spec in &self.specs {
-                let is_meant = named.means(&spec.id, &named.node);
+                let is_meant = named.selects_node(&spec.id, &named.node);
                 if is_meant && self.nodes_of(&spec.id).await?.contains(&named.node) {
                     found.push(spec.id.clone());
                 }
@@ -131,16 +143,16 @@ impl People {
                 node: named.node.clone(),
             }),
             [] => {
-                let now = self.archive.standing.now();
+                let now = self.archive.standing.current_snapshot();
                 let mut retired = now.nodes.keys();
-                if retired.any(|key| named.means(&key.replica, &key.node)) {
-                    return Err(changed(format!("{named} is retired already")));
+                if retired.any(|key| named.selects_node(&key.replica, &key.node)) {
+                    return Err(changed_meanwhile(format!("{named} is retired already")));
                 }
-                Err(Kind::NotFound.error(format!("no replica has a {named}")))
+                Err(CallErrorKind::NotFound.to_error(format!("no replica has a {named}")))
             }
             _ => {
                 let all: Vec<_> = found.iter().map(ToString::to_string).collect();
-                Err(changed(format!(
+                Err(changed_meanwhile(format!(
                     "more than one node is meant by {named}: those of the replicas {}; name one with --replica",
                     all.join(", ")
                 )))
@@ -178,14 +190,14 @@ mod tests {
         };
         assert_eq!(chosen(named(None, None, "x"), &[]).unwrap(), key("two/c/x"));
         let twice = chosen(named(None, None, "disk-1"), &[]).unwrap_err();
-        assert_eq!(twice.kind, Kind::Mismatch);
+        assert_eq!(twice.kind, CallErrorKind::Mismatch);
         for part in ["node a of replica one", "node c of replica two", "--node"] {
             assert!(twice.reason.contains(part), "{part}: {twice}");
         }
         let in_one = named(Some("one"), None, "disk-1");
         assert_eq!(
             chosen(in_one.clone(), &[]).unwrap_err().kind,
-            Kind::Mismatch
+            CallErrorKind::Mismatch
         );
         for (named, expected) in [
             (named(Some("two"), None, "disk-1"), "two/c/disk-1"),
@@ -199,7 +211,10 @@ mod tests {
         let retired = chosen(named(None, Some("a"), "disk-1"), &out);
         assert_eq!(retired.unwrap(), key("one/a/disk-1"));
         for absent in [named(None, None, "y"), named(Some("two"), Some("a"), "x")] {
-            assert_eq!(chosen(absent, &[]).unwrap_err().kind, Kind::NotFound);
+            assert_eq!(
+                chosen(absent, &[]).unwrap_err().kind,
+                CallErrorKind::NotFound
+            );
         }
     }
 }

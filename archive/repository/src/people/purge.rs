@@ -6,10 +6,10 @@
 
 use archive_ledger::requests::PurgedItem;
 use archive_model::{AtticKind, AtticPlace, Cause, Root};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 use super::People;
-use super::refusal::{changed, content, unnamed};
+use super::refusal::{changed_meanwhile, recorded_content, unnamed};
 
 /// The terms on which people have an item of an attic destroyed.
 #[derive(Clone, Copy, Debug)]
@@ -23,10 +23,11 @@ pub(super) struct PurgeTerms<'a> {
 impl People {
     /// Returns the item at a place of an attic.
     pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<PurgedItem, CallError> {
-        self.configured(&place.replica)?;
+        self.check_configured(&place.replica)?;
         let looking = self.archive.calls.replicas.attic_item(place);
-        let item = self.archive.calls.reading(0, looking).await?;
-        let none = || Kind::NotFound.error(format!("there is no {place}; list the attic"));
+        let item = self.archive.calls.reading_call(0, looking).await?;
+        let none =
+            || CallErrorKind::NotFound.to_error(format!("there is no {place}; list the attic"));
         let item = item.ok_or_else(none)?;
         Ok(PurgedItem {
             name: item.name,
@@ -36,7 +37,7 @@ impl People {
     }
 
     /// Checks that an item may be destroyed as it is asked for.
-    pub(super) async fn destroyable(
+    pub(super) async fn check_destroyable(
         &self,
         place: &AtticPlace,
         terms: PurgeTerms<'_>,
@@ -44,7 +45,7 @@ impl People {
     ) -> Result<(), CallError> {
         let item = self.attic_item(place).await?;
         if asked_for.is_some_and(|asked_for| *asked_for != item) {
-            return Err(changed(format!(
+            return Err(changed_meanwhile(format!(
                 "it is not what was asked for, but {item}; look at it, and ask again"
             )));
         }
@@ -61,12 +62,12 @@ impl People {
         let Some(row) = self.row_of(name).await? else {
             return Ok(None);
         };
-        let root = content(&row.record)?.root;
+        let root = recorded_content(&row.record)?.root;
         Ok(Some((root, self.is_good_anywhere(&row).await?)))
     }
 
     /// Destroys an item.
-    pub(super) async fn destroy(
+    pub(super) async fn destroy_item(
         &self,
         place: &AtticPlace,
         terms: PurgeTerms<'_>,
@@ -74,10 +75,15 @@ impl People {
         cause: &Cause,
     ) -> Result<String, CallError> {
         let asked_for = asked_for.ok_or_else(unnamed)?;
-        self.destroyable(place, terms, Some(asked_for)).await?;
+        self.check_destroyable(place, terms, Some(asked_for))
+            .await?;
         let replicas = &self.archive.calls.replicas;
-        let purging = replicas.purge(place, terms.checksum, cause);
-        let bytes = self.archive.calls.reading(asked_for.bytes, purging).await?;
+        let purging = replicas.purge_item(place, terms.checksum, cause);
+        let bytes = self
+            .archive
+            .calls
+            .reading_call(asked_for.bytes, purging)
+            .await?;
         Ok(format!("{bytes} bytes of {asked_for} were destroyed"))
     }
 }
@@ -92,17 +98,17 @@ fn decide(
     let is_part = item.name.is_some() && item.kind != AtticKind::File;
     match (is_part, terms.checksum) {
         (true, None) => Ok(()),
-        (true, Some(_)) => Err(changed(format!(
+        (true, Some(_)) => Err(changed_meanwhile(format!(
             "{item} is no whole file; ask without a checksum"
         ))),
-        (false, None) => Err(changed(format!(
+        (false, None) => Err(changed_meanwhile(format!(
             "{item} may be a whole file: name its BLAKE3 checksum (`--checksum`)"
         ))),
         (false, Some(named)) => {
             // An unknown file may be the last copy of it; a wrong copy of a known file is not.
             let is_last = meant.is_none_or(|(root, is_good)| root == *named && !is_good);
             if is_last && !terms.last_copies {
-                return Err(changed(format!(
+                return Err(changed_meanwhile(format!(
                     "the archive knows no good copy besides {item}; add `--last-copies` if it shall be lost"
                 )));
             }
@@ -120,7 +126,7 @@ mod tests {
     use archive_ledger::admin::Admin;
     use archive_ledger::anomalies::Anomalies;
     use archive_ledger::requests::table::Requests;
-    use archive_ledger::requests::{Request, RequestStatus, RequestedAct, Subject};
+    use archive_ledger::requests::{ActSubject, PersonRequest, RequestStatus, RequestedAct};
     use archive_ledger::standing::Standing;
     use archive_model::{Act, FileName};
 
@@ -148,7 +154,7 @@ mod tests {
                 last_copies,
             };
             decide(item, terms, meant).map_err(|error| {
-                assert_eq!(error.kind, Kind::Mismatch);
+                assert_eq!(error.kind, CallErrorKind::Mismatch);
                 let words = ["--checksum", "--last-copies", "without a checksum"];
                 words
                     .into_iter()
@@ -194,7 +200,7 @@ mod tests {
             assembler: scripted.assembler(),
             mail: transfers.mail.clone(),
             tasks: transfers.tasks.clone(),
-            chance: Chance::system(),
+            chance: Chance::system_chance(),
         };
         People {
             archive,
@@ -234,21 +240,21 @@ mod tests {
         let other = item(Some("b"), AtticKind::File);
         for (act, why) in [
             (
-                destroy(Subject::Item(other)),
+                destroy(ActSubject::Item(other)),
                 "it is not what was asked for",
             ),
             (
-                destroy(Subject::None),
+                destroy(ActSubject::None),
                 "does not name what it would destroy",
             ),
             (
-                purge(None, Subject::None),
+                purge(None, ActSubject::None),
                 "does not name what it would destroy",
             ),
-            (destroy(Subject::Item(right)), ""),
+            (destroy(ActSubject::Item(right)), ""),
         ] {
             let now = people.archive.now();
-            let request = Request {
+            let request = PersonRequest {
                 number: 1,
                 act,
                 reason: "space".to_owned(),
@@ -260,7 +266,7 @@ mod tests {
                     at: now,
                 },
             };
-            let told = people.perform(&request).await.map_err(|error| {
+            let told = people.perform_act(&request).await.map_err(|error| {
                 assert!(error.reason.contains(why), "{error}");
             });
             let is_destroyed = why.is_empty();

@@ -2,22 +2,23 @@
 //! for.
 
 use archive_decisions::store::{Content, FileRecord};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 /// Returns the content that was admitted under the name.
-pub(crate) fn content(record: &FileRecord) -> Result<&Content, CallError> {
-    let unknown = || Kind::NotFound.error(format!("{} is not in the archive", record.name));
+pub(crate) fn recorded_content(record: &FileRecord) -> Result<&Content, CallError> {
+    let unknown =
+        || CallErrorKind::NotFound.to_error(format!("{} is not in the archive", record.name));
     record.content.as_ref().ok_or_else(unknown)
 }
 
 /// Returns the refusal of an act that is not possible any more.
-pub(super) fn changed(why: String) -> CallError {
-    Kind::Mismatch.error(why)
+pub(super) fn changed_meanwhile(why: String) -> CallError {
+    CallErrorKind::Mismatch.to_error(why)
 }
 
 /// Returns the refusal of a request that does not name what it would destroy.
 pub(super) fn unnamed() -> CallError {
-    changed(
+    changed_meanwhile(
         "the request does not name what it would destroy; ask again, with the checksum of the file"
             .to_owned(),
     )

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use archive_model::{Cause, NodeKey, NodeSelector, VolumeKey, VolumeSelector};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 use super::People;
-use super::refusal::changed;
+use super::refusal::changed_meanwhile;
 use crate::tables::with_tables;
 
 /// Returns the only retired volume or node that `named` means. Fails if there is no such one, or more than one.
@@ -16,27 +16,30 @@ fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Re
     let mut meant: Vec<T> = meant.collect();
     match (meant.pop(), meant.len()) {
         (Some(one), 0) => Ok(one),
-        (Some(_), _) => Err(changed(format!(
+        (Some(_), _) => Err(changed_meanwhile(format!(
             "more than one {named} is retired; name one with --node and --replica"
         ))),
-        (None, _) => Err(Kind::NotFound.error(format!("no {named} is retired"))),
+        (None, _) => Err(CallErrorKind::NotFound.to_error(format!("no {named} is retired"))),
     }
 }
 
 impl People {
     /// Returns the retired volume that is meant.
     pub(super) fn retired_volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
-        let now = self.archive.standing.now();
+        let now = self.archive.standing.current_snapshot();
         only(
-            now.volumes.keys().filter(|key| named.means(key)).cloned(),
+            now.volumes
+                .keys()
+                .filter(|key| named.selects_volume(key))
+                .cloned(),
             named,
         )
     }
 
     /// Returns the retired node that is meant.
     pub(super) fn retired_node(&self, named: &NodeSelector) -> Result<NodeKey, CallError> {
-        let now = self.archive.standing.now();
-        let is_meant = |key: &&NodeKey| named.means(&key.replica, &key.node);
+        let now = self.archive.standing.current_snapshot();
+        let is_meant = |key: &&NodeKey| named.selects_node(&key.replica, &key.node);
         only(now.nodes.keys().filter(is_meant).cloned(), named)
     }
 
@@ -49,8 +52,8 @@ impl People {
         let volume = match self.retired_volume(named) {
             Ok(volume) => volume,
             // The act was done before a restart.
-            Err(error) if error.kind == Kind::NotFound => {
-                let volume = self.volume(named).await?;
+            Err(error) if error.kind == CallErrorKind::NotFound => {
+                let volume = self.named_volume(named).await?;
                 return Ok(format!("{volume} is in service"));
             }
             Err(error) => return Err(error),
@@ -62,11 +65,11 @@ impl People {
             let told = self
                 .archive
                 .calls
-                .reading(0, replicas.tell_reinstated(&volume))
+                .reading_call(0, replicas.tell_reinstated(&volume))
                 .await;
             told.inspect_err(|_failed| replicas.set_reinstating(None))?;
         }
-        let line = self.archive.line(
+        let line = self.archive.audit_line(
             cause.who.clone(),
             None,
             format!("{volume} is in service again"),
@@ -87,18 +90,20 @@ impl People {
         let key = match self.retired_node(named) {
             Ok(found) => found,
             // The act was done before a restart.
-            Err(error) if error.kind == Kind::NotFound => self.node(named).await?,
+            Err(error) if error.kind == CallErrorKind::NotFound => self.named_node(named).await?,
             Err(error) => return Err(error),
         };
         let what = format!("{key} is in service again");
-        let line = self.archive.line(cause.who.clone(), None, what.clone());
+        let line = self
+            .archive
+            .audit_line(cause.who.clone(), None, what.clone());
         let standing = Arc::clone(&self.archive.standing);
         let of = key.clone();
         with_tables(move || standing.reinstate_node(&of, line)).await?;
         let replica = key.replica;
         let admin = self.archive.admin.clone();
         let id = replica.clone();
-        let members = with_tables(move || admin.nodes(&id)).await?;
+        let members = with_tables(move || admin.list_nodes(&id)).await?;
         self.archive.calls.replicas.set_members(&replica, members);
         Ok(what)
     }

@@ -10,18 +10,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive_decisions::store::Event;
+use archive_decisions::store::StoringEvent;
 use archive_durable::{DiskError, Space, Stage};
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::{AtticItem, Cause, FileCopy, FileName, Finder, ReplicaId, Root};
-use archive_rpc::{CallError, Kind, run_blocking};
-use archive_stores::delivery::Delivery;
-use archive_stores::transfer::{Item, Route};
+use archive_rpc::{CallError, CallErrorKind, run_blocking};
+use archive_stores::delivery::ReplicaDelivery;
+use archive_stores::transfer::{Route, StoringFile};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::People;
-use super::refusal::content;
+use super::refusal::recorded_content;
 
 /// The bytes that stay free on the disk of the spool.
 const RESERVE: u64 = 1 << 30;
@@ -58,7 +58,7 @@ impl SpooledBytes {
 
 impl Drop for SpooledBytes {
     fn drop(&mut self) {
-        if let Err(error) = Stage::forget(&self.spool, &self.id) {
+        if let Err(error) = Stage::forget_stage(&self.spool, &self.id) {
             tracing::warn!(%error, "cannot remove spooled bytes; the next start tries again");
         }
     }
@@ -66,49 +66,54 @@ impl Drop for SpooledBytes {
 
 impl People {
     /// Checks that the copy may be replaced, before a byte is received.
-    pub(crate) async fn replaceable(&self, replacement: &Replacement) -> Result<(), CallError> {
-        let row = self.known(&replacement.name).await?;
-        let admitted = content(&row.record)?.clone();
+    pub(crate) async fn check_replaceable(
+        &self,
+        replacement: &Replacement,
+    ) -> Result<(), CallError> {
+        let row = self.known_row(&replacement.name).await?;
+        let admitted = recorded_content(&row.record)?.clone();
         let copy = row.record.replicas.get(&replacement.replica);
         if copy.is_none_or(|copy| copy.state.is_withdrawn()) {
             let said = format!(
                 "cannot replace a copy: replica {} shall have no copy of {}",
                 replacement.replica, replacement.name
             );
-            return Err(Kind::NotFound.error(said));
+            return Err(CallErrorKind::NotFound.to_error(said));
         }
         let copy = self.copy_of(replacement).await?;
         if admitted.root == replacement.checksum {
             let verified = self
-                .verified(&replacement.replica, &replacement.name, &copy)
+                .verify_copies(&replacement.replica, &replacement.name, &copy)
                 .await?;
             if verified.copy.is_present() {
                 let said = "cannot replace the copy: it is what was admitted";
-                return Err(Kind::Mismatch.error(said));
+                return Err(CallErrorKind::Mismatch.to_error(said));
             }
         }
         let spool = self.spool.clone();
-        let free = run_blocking(move || Space::measure(&spool)).await?;
-        let free = free.map_err(|error| failed_disk(&error))?.usable(RESERVE);
+        let free = run_blocking(move || Space::measure_space(&spool)).await?;
+        let free = free
+            .map_err(|error| failed_disk(&error))?
+            .usable_bytes(RESERVE);
         if free < admitted.size {
             let said = format!(
                 "the repository has no room for {} bytes in {}; free some space there",
                 admitted.size,
                 self.spool.display()
             );
-            return Err(Kind::NoSpace.error(said));
+            return Err(CallErrorKind::NoSpace.to_error(said));
         }
         Ok(())
     }
 
     /// Receives the bytes into the spool, and checks that they are those that were admitted.
-    pub(crate) async fn spool(
+    pub(crate) async fn spool_copy(
         &self,
         replacement: &Replacement,
         mut chunks: impl AsyncNext,
     ) -> Result<SpooledBytes, CallError> {
-        let row = self.known(&replacement.name).await?;
-        let admitted = content(&row.record)?.clone();
+        let row = self.known_row(&replacement.name).await?;
+        let admitted = recorded_content(&row.record)?.clone();
         let id = self.upload_id()?.to_string();
         let spooled = SpooledBytes {
             spool: self.spool.clone(),
@@ -137,7 +142,7 @@ impl People {
             replacement.replica
         );
         self.archive
-            .note(
+            .note_line(
                 replacement.cause.who.clone(),
                 Some(replacement.name.clone()),
                 what,
@@ -147,11 +152,11 @@ impl People {
             "the bytes are not what was admitted as {}; nothing was changed",
             replacement.name
         );
-        Err(Kind::Mismatch.error(said))
+        Err(CallErrorKind::Mismatch.to_error(said))
     }
 
     /// Moves the wrong copy into the attic and stores the right bytes in its place, even if the caller goes away.
-    pub(crate) async fn replace(
+    pub(crate) async fn replace_copy(
         self: &Arc<Self>,
         replacement: Replacement,
         spooled: SpooledBytes,
@@ -164,8 +169,9 @@ impl People {
             Ok(())
         });
         told.await.map_err(|_stopped| {
-            Kind::Unavailable
-                .error("the repository is stopping; see the state of the file with `holdfast stat`")
+            CallErrorKind::Unavailable.to_error(
+                "the repository is stopping; see the state of the file with `holdfast stat`",
+            )
         })?
     }
 
@@ -181,10 +187,10 @@ impl People {
             checksum,
             cause,
         } = replacement;
-        let row = self.known(name).await?;
-        let size = content(&row.record)?.size;
+        let row = self.known_row(name).await?;
+        let size = recorded_content(&row.record)?.size;
         let (Some(admission), Some(upload)) = (row.admission, row.record.upload) else {
-            return Err(Kind::Storage.error(format!("{name} has no admission")));
+            return Err(CallErrorKind::Storage.to_error(format!("{name} has no admission")));
         };
         let copy = self.copy_of(replacement).await?;
         let what = format!(
@@ -193,7 +199,7 @@ impl People {
         );
         // Recorded before it is done: no act may be missing from the trail.
         self.archive
-            .note(cause.who.clone(), Some(name.clone()), what)
+            .note_line(cause.who.clone(), Some(name.clone()), what)
             .await?;
         let volume = copy.place.in_replica(replica);
         let moving = self
@@ -201,20 +207,20 @@ impl People {
             .calls
             .replicas
             .put_aside(&volume, name, checksum, cause);
-        let aside = self.archive.calls.reading(size, moving).await?;
+        let aside = self.archive.calls.reading_call(size, moving).await?;
         let what = format!(
             "the copy in {replica} is replaced, the old one is in the attic of volume {} of node {} as {}: {}",
             copy.place.volume, copy.place.node, aside.place.id, cause.why
         );
         self.archive
-            .note(cause.who.clone(), Some(name.clone()), what)
+            .note_line(cause.who.clone(), Some(name.clone()), what)
             .await?;
-        let event = Event::Replacing {
+        let event = StoringEvent::Replacing {
             replica: replica.clone(),
             why: format!("replaced: {}", cause.why),
         };
-        self.order(name, event, &cause.who).await?;
-        let item = Item {
+        self.order_event(name, event, &cause.who).await?;
+        let item = StoringFile {
             name: name.clone(),
             // The upload of its admission: a node compares the two.
             upload: upload.id,
@@ -222,7 +228,7 @@ impl People {
         };
         self.upload_spooled(replica, item, spooled, admission.into())
             .await?;
-        let row = self.known(name).await?;
+        let row = self.known_row(name).await?;
         let state = row
             .record
             .replicas
@@ -233,7 +239,7 @@ impl People {
             .is_some_and(archive_model::ReplicaState::is_completed)
         {
             let state = state.map(|state| state.to_string()).unwrap_or_default();
-            return Err(Kind::Unavailable.error(format!(
+            return Err(CallErrorKind::Unavailable.to_error(format!(
                 "the old copy is in the attic, the new one is not stored yet ({state}); it will be copied from another replica"
             )));
         }
@@ -257,11 +263,11 @@ impl People {
     async fn upload_spooled(
         &self,
         replica: &ReplicaId,
-        item: Item,
+        item: StoringFile,
         spooled: &SpooledBytes,
         admission: Arc<str>,
     ) -> Result<(), CallError> {
-        let delivery = Delivery {
+        let delivery = ReplicaDelivery {
             transfers: &self.transfers,
             replica,
             item: &item,
@@ -270,13 +276,13 @@ impl People {
         };
         let uploaded = delivery.send_file(spooled.path()).await?;
         self.transfers
-            .report(replica.clone(), item.name.clone(), uploaded)
+            .report_progress(replica.clone(), item.name.clone(), uploaded)
             .await;
         // The report of the transfer was sent before: this answer follows it.
-        let heard = Event::Progress {
+        let heard = StoringEvent::Progress {
             replica: replica.clone(),
         };
-        self.order(&item.name, heard, "repository").await
+        self.order_event(&item.name, heard, "repository").await
     }
 
     /// Returns the only copy that a replica has of the file.
@@ -287,12 +293,12 @@ impl People {
         match copies.len() {
             1 => copies
                 .pop()
-                .ok_or_else(|| Kind::Internal.error("the only copy is not in the list any more")),
-            0 => Err(Kind::NotFound.error(format!(
+                .ok_or_else(|| CallErrorKind::Internal.to_error("the only copy is not in the list any more")),
+            0 => Err(CallErrorKind::NotFound.to_error(format!(
                 "replica {} has no copy of {}; repair it, or store the file again if no replica has a good copy",
                 replacement.replica, replacement.name
             ))),
-            several => Err(Kind::Mismatch.error(format!(
+            several => Err(CallErrorKind::Mismatch.to_error(format!(
                 "replica {} has {several} copies of {}; remove all but one first",
                 replacement.replica, replacement.name
             ))),
@@ -308,5 +314,5 @@ pub(crate) trait AsyncNext: Send {
 
 fn failed_disk(error: &DiskError) -> CallError {
     tracing::error!(%error, "cannot use the spool of the repository");
-    Kind::Storage.error(error.to_string())
+    CallErrorKind::Storage.to_error(error.to_string())
 }

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 
 use archive_decisions::store::FileRecord;
-use archive_ledger::requests::Request;
+use archive_ledger::requests::PersonRequest;
 use archive_ledger::standing::{ReplicaRow, Retirement};
 use archive_model::{
     Act, Cause, FileName, NodeKey, NodeSelector, ReplicaId, VolumeKey, VolumeSelector,
 };
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 use super::People;
 use super::last::ServicePart;
-use super::refusal::changed;
+use super::refusal::changed_meanwhile;
 use crate::tables::with_tables;
 
 impl People {
@@ -31,14 +31,14 @@ impl People {
                 volume,
                 last_copies,
             } => Act::RetireVolume {
-                volume: self.volume(&volume).await?.into(),
+                volume: self.named_volume(&volume).await?.into(),
                 last_copies,
             },
             Act::RetireNode {
                 node: named,
                 last_copies,
             } => Act::RetireNode {
-                node: node(self.node(&named).await?),
+                node: node(self.named_node(&named).await?),
                 last_copies,
             },
             Act::ReinstateVolume(volume) => {
@@ -55,10 +55,16 @@ impl People {
         volume: &VolumeKey,
         last_copies: bool,
     ) -> Result<(), CallError> {
-        if self.archive.standing.now().volumes.contains_key(volume) {
-            return Err(changed(format!("{volume} is retired already")));
+        if self
+            .archive
+            .standing
+            .current_snapshot()
+            .volumes
+            .contains_key(volume)
+        {
+            return Err(changed_meanwhile(format!("{volume} is retired already")));
         }
-        self.dispensable(ServicePart::Volume(volume.clone()), last_copies)
+        self.check_dispensable(ServicePart::Volume(volume.clone()), last_copies)
             .await
     }
 
@@ -69,7 +75,7 @@ impl People {
         last_copies: bool,
     ) -> Result<(), CallError> {
         self.keeps_bytes(&key.replica, &format_args!("node {}", key.node))?;
-        self.dispensable(ServicePart::Node(key.clone()), last_copies)
+        self.check_dispensable(ServicePart::Node(key.clone()), last_copies)
             .await
     }
 
@@ -77,17 +83,23 @@ impl People {
         &self,
         named: &VolumeSelector,
         last_copies: bool,
-        request: &Request,
+        request: &PersonRequest,
         cause: &Cause,
     ) -> Result<String, CallError> {
-        let volume = self.volume(named).await?;
-        let known = self.archive.standing.now().volumes.get(&volume).cloned();
+        let volume = self.named_volume(named).await?;
+        let known = self
+            .archive
+            .standing
+            .current_snapshot()
+            .volumes
+            .get(&volume)
+            .cloned();
         if known.is_none_or(|retired| retired.why != cause.why) {
             self.volume_can_go(&volume, last_copies).await?;
             let row = self.retired(request, cause);
-            let line = self
-                .archive
-                .line(cause.who.clone(), None, format!("{volume} is retired"));
+            let line =
+                self.archive
+                    .audit_line(cause.who.clone(), None, format!("{volume} is retired"));
             let standing = Arc::clone(&self.archive.standing);
             let key = volume.clone();
             let retired = with_tables(move || standing.retire_volume(&key, &row, Some(line)));
@@ -95,7 +107,7 @@ impl People {
         }
         let telling = self.archive.calls.replicas.tell_retired(&volume);
         let node = &volume.node;
-        Ok(match self.archive.calls.reading(0, telling).await {
+        Ok(match self.archive.calls.reading_call(0, telling).await {
             Ok(()) => format!("node {node} has retired it; its files are stored elsewhere"),
             Err(error) => format!(
                 "it does not count any more, and its files are stored elsewhere; node {node} will be told when it answers ({})",
@@ -108,21 +120,28 @@ impl People {
         &self,
         named: &NodeSelector,
         last_copies: bool,
-        request: &Request,
+        request: &PersonRequest,
         cause: &Cause,
     ) -> Result<String, CallError> {
         let done = "it is not asked and not missed any more; its files are stored elsewhere";
         let is_mine = |(key, retired): (&NodeKey, &Retirement)| {
             key.node == named.node && retired.why == cause.why
         };
-        if self.archive.standing.now().nodes.iter().any(is_mine) {
+        if self
+            .archive
+            .standing
+            .current_snapshot()
+            .nodes
+            .iter()
+            .any(is_mine)
+        {
             return Ok(done.to_owned());
         }
-        let key = self.node(named).await?;
+        let key = self.named_node(named).await?;
         self.node_can_go(&key, last_copies).await?;
         let line = self
             .archive
-            .line(cause.who.clone(), None, format!("{key} is retired"));
+            .audit_line(cause.who.clone(), None, format!("{key} is retired"));
         let standing = Arc::clone(&self.archive.standing);
         let replica = key.replica.clone();
         let row = self.retired(request, cause);
@@ -130,7 +149,7 @@ impl People {
         retired.await?;
         let admin = self.archive.admin.clone();
         let id = replica.clone();
-        let left = with_tables(move || admin.nodes(&id)).await?;
+        let left = with_tables(move || admin.list_nodes(&id)).await?;
         self.archive.calls.replicas.set_members(&replica, left);
         Ok(done.to_owned())
     }
@@ -138,15 +157,21 @@ impl People {
     pub(super) async fn retire_replica(
         &self,
         replica: &ReplicaId,
-        request: &Request,
+        request: &PersonRequest,
         cause: &Cause,
     ) -> Result<String, CallError> {
-        match self.archive.standing.now().replicas.get(replica) {
+        match self
+            .archive
+            .standing
+            .current_snapshot()
+            .replicas
+            .get(replica)
+        {
             Some(ReplicaRow::Retired(retired)) if retired.why == cause.why => {}
             _ => {
-                self.expendable(replica).await?;
+                self.check_expendable(replica).await?;
                 let row = ReplicaRow::Retired(self.retired(request, cause));
-                let line = self.archive.line(
+                let line = self.archive.audit_line(
                     cause.who.clone(),
                     None,
                     format!("replica {replica} is retired"),
@@ -165,21 +190,25 @@ impl People {
     }
 
     /// Checks that the archive can do without a replica.
-    pub(super) async fn expendable(&self, replica: &ReplicaId) -> Result<(), CallError> {
-        self.configured(replica)?;
-        let now = self.archive.standing.now();
+    pub(super) async fn check_expendable(&self, replica: &ReplicaId) -> Result<(), CallError> {
+        self.check_configured(replica)?;
+        let now = self.archive.standing.current_snapshot();
         if now.is_retired(replica) {
-            return Err(changed(format!("replica {replica} is retired already")));
+            return Err(changed_meanwhile(format!(
+                "replica {replica} is retired already"
+            )));
         }
         let mut left = self.archive.standing.in_service(&self.specs);
         left.retain(|spec| spec.id != *replica);
-        let probe = FileName::new("a").map_err(|error| Kind::Internal.error(error.to_string()))?;
-        FileRecord::free(probe, &left).map_err(|error| changed(error.to_string()))?;
-        self.dispensable(ServicePart::Replica(replica.clone()), false)
+        let probe = FileName::new("a")
+            .map_err(|error| CallErrorKind::Internal.to_error(error.to_string()))?;
+        FileRecord::free_name(probe, &left)
+            .map_err(|error| changed_meanwhile(error.to_string()))?;
+        self.check_dispensable(ServicePart::Replica(replica.clone()), false)
             .await
     }
 
-    fn retired(&self, request: &Request, cause: &Cause) -> Retirement {
+    fn retired(&self, request: &PersonRequest, cause: &Cause) -> Retirement {
         Retirement {
             at: self.archive.now(),
             by: request.asked_by.clone(),

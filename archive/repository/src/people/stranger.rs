@@ -2,16 +2,16 @@
 //! trusted key signed it.
 //!
 //! Every replica is asked, so that contradicting admissions are noticed. The admissions are combined as in a restore
-//! ([`AdmissionRule::combine`]).
+//! ([`AdmissionRule::combine_admissions`]).
 
 use std::collections::BTreeSet;
 
 use archive_model::{FileName, NodeId, ReplicaId};
 use archive_proof::TrustFile;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 use super::People;
-use super::refusal::changed;
+use super::refusal::changed_meanwhile;
 use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, Sighting};
 
 impl People {
@@ -36,7 +36,7 @@ impl People {
             let said = format!(
                 "cannot adopt {name}: it is not in the archive, and no replica has a file of that name"
             );
-            return Err(Kind::NotFound.error(said));
+            return Err(CallErrorKind::NotFound.to_error(said));
         }
         let rule = AdmissionRule {
             archive,
@@ -44,25 +44,24 @@ impl People {
             specs: &specs,
             now: self.archive.now(),
         };
-        let row = match rule.combine(name, &sightings, &[]) {
+        let row = match rule.combine_admissions(name, &sightings, &[]) {
             NameVerdict::File(row) => *row,
             NameVerdict::Contradicting(which) => {
-                return Err(changed(format!(
+                return Err(changed_meanwhile(format!(
                     "cannot adopt {name}: it was admitted with different contents: {which}; remove the wrong copies by their own checksums"
                 )));
             }
             NameVerdict::Unsigned(why) => {
-                return Err(changed(format!(
+                return Err(changed_meanwhile(format!(
                     "cannot adopt {name}: no trusted key has signed its admission: {why}; remove it by its own checksum"
                 )));
             }
         };
-        match self.archive.mail.admit(row, who.to_owned()).await {
+        match self.archive.mail.admit_row(row, who.to_owned()).await {
             Some(true) => Ok(()),
-            Some(false) => {
-                Err(Kind::Busy.error(format!("{name} is being stored now; try again later")))
-            }
-            None => Err(Kind::Unavailable.error("the repository is stopping")),
+            Some(false) => Err(CallErrorKind::Busy
+                .to_error(format!("{name} is being stored now; try again later"))),
+            None => Err(CallErrorKind::Unavailable.to_error("the repository is stopping")),
         }
     }
 
@@ -75,12 +74,14 @@ impl People {
     ) -> Result<Vec<Sighting>, CallError> {
         let calls = &self.archive.calls;
         let opening = calls.replicas.admissions_near(replica, node, name);
-        let mut pages = calls.answered(opening).await?;
+        let mut pages = calls.answered_call(opening).await?;
         let mut sightings = Vec::new();
         loop {
-            let page = calls.answered(pages.next()).await?;
-            let ended =
-                || Kind::Unavailable.error(format!("the listing of node {node} ended early"));
+            let page = calls.answered_call(pages.next()).await?;
+            let ended = || {
+                CallErrorKind::Unavailable
+                    .to_error(format!("the listing of node {node} ended early"))
+            };
             let page = page.ok_or_else(ended)?;
             let mut is_past = page.end.is_some();
             // Problems of other names are ignored here.

@@ -3,14 +3,14 @@
 //! Such a copy is not *withdrawn*: the replica shall have the file, so the right bytes are stored once the wrong ones
 //! are moved away. No answer reveals the checksum of a copy: the person who removes it must know it.
 
-use archive_decisions::store::Event;
+use archive_decisions::store::StoringEvent;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::{Look, LookQuality};
 use archive_model::{AnomalyKind, Cause, CopyPlace, FileName, Finder, ReplicaId, Root};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 
 use super::People;
-use super::refusal::{changed, content};
+use super::refusal::{changed_meanwhile, recorded_content};
 use crate::tables::with_tables;
 
 impl People {
@@ -26,28 +26,29 @@ impl People {
         checksum: &Root,
     ) -> Result<CopyPlace, CallError> {
         let found = self.existing_copies(replica, name).await?;
-        let admitted = row.map(|row| content(&row.record)).transpose()?;
+        let admitted = row.map(|row| recorded_content(&row.record)).transpose()?;
         let admitted = admitted.map(|content| content.root);
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let counts = copy.is_some_and(|copy| copy.state.is_completed());
         let mut is_any = false;
         for copy in found {
             if row.is_none() && !copy.is_unexpected() {
-                return Err(changed(format!(
+                return Err(changed_meanwhile(format!(
                     "cannot remove {name}: it has an admission of its own; adopt it, and then remove it"
                 )));
             }
             is_any = true;
             let is_right = counts && copy.is_present() && copy.root == admitted;
-            if !is_right && self.verified(replica, name, &copy).await?.root == Some(*checksum) {
+            if !is_right && self.verify_copies(replica, name, &copy).await?.root == Some(*checksum)
+            {
                 return Ok(copy.place);
             }
         }
         if is_any {
             let said = "the checksum is not that of the copy; check its copies again, and use the checksum that is shown";
-            return Err(Kind::Mismatch.error(said));
+            return Err(CallErrorKind::Mismatch.to_error(said));
         }
-        Err(Kind::NotFound.error(format!("replica {replica} has no copy of {name}")))
+        Err(CallErrorKind::NotFound.to_error(format!("replica {replica} has no copy of {name}")))
     }
 
     /// Returns whether an earlier try of the same request has moved a copy into an attic, on any node of the replica.
@@ -59,7 +60,7 @@ impl People {
     ) -> Result<bool, CallError> {
         let admin = self.archive.admin.clone();
         let id = replica.clone();
-        let nodes = with_tables(move || admin.nodes(&id)).await?;
+        let nodes = with_tables(move || admin.list_nodes(&id)).await?;
         for node in nodes {
             if self
                 .set_aside_before(replica, &node, name, mine)
@@ -99,10 +100,10 @@ impl People {
                 .await?;
         }
         if is_wanted {
-            let gone = Event::Gone {
+            let gone = StoringEvent::Gone {
                 replica: replica.clone(),
             };
-            self.order(name, gone, &cause.who).await?;
+            self.order_event(name, gone, &cause.who).await?;
         }
         Ok(())
     }

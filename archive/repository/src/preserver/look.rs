@@ -4,7 +4,7 @@
 //! result is filed. So a copy that is stored in the meantime is filed as missing until the next look at most.
 
 use archive_decisions::check::{AdminEntry, ExpectedCopy};
-use archive_decisions::store::{Event, FileRecord};
+use archive_decisions::store::{FileRecord, StoringEvent};
 use archive_ledger::anomalies::{AnomalyRow, Look, LookQuality, LookResult, is_damage};
 use archive_ledger::standing::StandingSnapshot;
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, FileName, ReplicaId};
@@ -12,7 +12,7 @@ use archive_replicas::LocatedCopies;
 use archive_rpc::CallError;
 use futures_util::future::join_all;
 
-use super::one_name::{compare, damage, expected, silent};
+use super::one_name::{compare_copies, damage_kinds, expected_entry, silent_copies};
 use super::{LookContext, Preserver};
 
 /// The most looks at a name whose record changes in the meantime.
@@ -51,17 +51,17 @@ impl Observation {
 impl Preserver {
     /// Looks where a file is in a replica now. Looks again if its record changes in the meantime.
     async fn look(&self, replica: &ReplicaId, name: &FileName) -> Result<Observation, CallError> {
-        let mut row = self.record(name).await?;
+        let mut row = self.file_record(name).await?;
         for _ in 0..LOOKS {
             let before = entry(row.as_ref(), replica);
             let located = self.archive.calls.locate_on_disk(replica, name).await;
-            let located = located.unwrap_or_else(|error| silent(&error.reason));
-            row = self.record(name).await?;
+            let located = located.unwrap_or_else(|error| silent_copies(&error.reason));
+            row = self.file_record(name).await?;
             if before == entry(row.as_ref(), replica) {
                 return Ok(self.judge(replica, row.as_ref(), located));
             }
         }
-        let located = silent("its record keeps changing");
+        let located = silent_copies("its record keeps changing");
         Ok(self.judge(replica, row.as_ref(), located))
     }
 
@@ -85,9 +85,9 @@ impl Preserver {
                 entry,
             };
         }
-        let (mut found, moved) = compare(entry.clone(), &located);
+        let (mut found, moved) = compare_copies(entry.clone(), &located);
         excuse_moving_copy(
-            &self.archive.standing.now(),
+            &self.archive.standing.current_snapshot(),
             replica,
             &located.copies,
             &mut found,
@@ -159,12 +159,12 @@ impl Preserver {
         self.dispute(name, &mut seen).await?;
         if let Some(CopyPlace { node, volume }) = seen.moved.clone() {
             let replica = replica.clone();
-            let event = Event::Moved {
+            let event = StoringEvent::Moved {
                 replica,
                 node,
                 volume,
             };
-            self.archive.mail.happened(name.clone(), event).await;
+            self.archive.mail.send_event(name.clone(), event).await;
         }
         let mut look = Look {
             found: seen.found.clone(),
@@ -188,7 +188,7 @@ impl Preserver {
         };
         for copy in seen.damaged() {
             let look = Look {
-                found: damage(copy, seen.size),
+                found: damage_kinds(copy, seen.size),
                 quality: LookQuality::Nothing,
                 by: look_context.finder,
                 // The memory of a catalog is no second read.
@@ -196,7 +196,7 @@ impl Preserver {
                 size: seen.size,
                 place: Some(copy.place.clone()),
             };
-            let more = self.file(replica, name, look, look_context).await?;
+            let more = self.file_look(replica, name, look, look_context).await?;
             found.open.extend(more.open);
             found.new += more.new;
         }
@@ -229,7 +229,7 @@ impl Preserver {
                 size: seen.size,
                 place: filed.place(),
             };
-            self.file(replica, name, look, look_context).await?;
+            self.file_look(replica, name, look, look_context).await?;
         }
         Ok(())
     }
@@ -240,12 +240,15 @@ impl Preserver {
         if !seen.found.iter().any(is_conflict) {
             return Ok(());
         }
-        let admitted = self.record(name).await?.and_then(|record| record.content);
+        let admitted = self
+            .file_record(name)
+            .await?
+            .and_then(|record| record.content);
         let mut ballots = Vec::new();
         let specs = self.archive.in_service();
         let locating = specs
             .iter()
-            .map(|spec| self.archive.calls.locate(&spec.id, name));
+            .map(|spec| self.archive.calls.locate_copies(&spec.id, name));
         for (spec, located) in specs.iter().zip(join_all(locating).await) {
             let Ok(located) = located else {
                 continue;
@@ -264,7 +267,7 @@ impl Preserver {
             ballots,
         };
         if let archive_decisions::vote::RootVerdict::Disputed { copies, .. } =
-            archive_decisions::vote::decide(&evidence)
+            archive_decisions::vote::decide_root(&evidence)
         {
             seen.found.retain(|kind| !is_conflict(kind));
             seen.found.push(AnomalyKind::Disputed(copies));
@@ -290,7 +293,7 @@ fn is_same(now: Option<&AdminEntry>, before: Option<&AdminEntry>) -> bool {
 
 /// Returns the expected entry of a file in a replica, by its row.
 fn entry(row: Option<&FileRecord>, replica: &ReplicaId) -> Option<AdminEntry> {
-    row.and_then(|record| expected(record, replica))
+    row.and_then(|record| expected_entry(record, replica))
 }
 
 /// Removes the second copy of a file that moves within a replica from the findings: it is no anomaly.
@@ -302,7 +305,7 @@ fn excuse_moving_copy(
 ) {
     let stays = |copy: &&FileCopy| {
         let CopyPlace { node, volume } = &copy.place;
-        copy.is_readable() && !now.leaves(replica, node, volume)
+        copy.is_readable() && !now.leaves_copy(replica, node, volume)
     };
     if copies.iter().filter(stays).count() <= 1 && !now.draining.is_empty() {
         found.retain(|kind| !matches!(kind, AnomalyKind::Duplicate(_)));

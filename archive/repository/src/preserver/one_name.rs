@@ -1,12 +1,12 @@
 //! Judges one look at one name. Pure: the comparison of a check, for a single name.
 
 use archive_decisions::check::{AdminEntry, ExpectedCopy, Finding, ListingItem, ReplicaCheck};
-use archive_decisions::store::{FileRecord, Phase};
+use archive_decisions::store::{FileRecord, NamePhase};
 use archive_model::{AnomalyKind, CopyPlace, FileCopy, ReplicaId};
 use archive_replicas::LocatedCopies;
 
 /// Returns the expected entry of a file in a replica, or `None` while the file is stored for the first time.
-pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
+pub(crate) fn expected_entry(record: &FileRecord, replica: &ReplicaId) -> Option<AdminEntry> {
     use archive_model::ReplicaState as State;
     let content = record.content.as_ref()?;
     if !record.phase.is_bound() {
@@ -21,8 +21,8 @@ pub(crate) fn expected(record: &FileRecord, replica: &ReplicaId) -> Option<Admin
         // A replica that was added later has no earlier files, until it is filled.
         None => return None,
         Some(copy) => match &copy.state {
-            State::UploadCompleted => present(copy.place()),
-            State::UploadFailed(_) if record.phase == Phase::Incomplete => {
+            State::UploadCompleted => present(copy.copy_place()),
+            State::UploadFailed(_) if record.phase == NamePhase::Incomplete => {
                 ExpectedCopy::Incomplete {
                     root: content.root,
                     size: content.size,
@@ -47,14 +47,14 @@ pub(crate) fn is_compared(copy: &FileCopy) -> bool {
 }
 
 /// Returns the damage of the bytes of a copy.
-pub(super) fn damage(copy: &FileCopy, size: u64) -> Vec<AnomalyKind> {
-    let (corrupt, unreadable) = copy.damage(size);
+pub(super) fn damage_kinds(copy: &FileCopy, size: u64) -> Vec<AnomalyKind> {
+    let (corrupt, unreadable) = copy.damage_by_kind(size);
     let corrupt = (!corrupt.is_empty()).then_some(AnomalyKind::Corrupt(corrupt));
     let unreadable = (!unreadable.is_empty()).then_some(AnomalyKind::Unreadable(unreadable));
     corrupt.into_iter().chain(unreadable).collect()
 }
 
-pub(super) fn silent(why: &str) -> LocatedCopies {
+pub(super) fn silent_copies(why: &str) -> LocatedCopies {
     LocatedCopies {
         copies: Vec::new(),
         silent: Some(why.to_owned()),
@@ -63,7 +63,7 @@ pub(super) fn silent(why: &str) -> LocatedCopies {
 }
 
 /// Returns the findings of a check of this one name.
-pub(super) fn compare(
+pub(super) fn compare_copies(
     entry: Option<AdminEntry>,
     located: &LocatedCopies,
 ) -> (Vec<AnomalyKind>, Option<CopyPlace>) {
@@ -190,7 +190,7 @@ mod tests {
         let one = ReplicaId::new("one").unwrap();
         let copy = ReplicaRecord {
             state: ReplicaState::UploadFailed(StoreFailure::NoSpace),
-            ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+            ..ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
         };
         let content = Content {
             root: Root::from_bytes([1; 32]),
@@ -198,8 +198,8 @@ mod tests {
             digests: Digests::default(),
         };
         for (phase, expected_kind) in [
-            (Phase::Incomplete, AnomalyKind::Incomplete),
-            (Phase::Bound, AnomalyKind::Missing),
+            (NamePhase::Incomplete, AnomalyKind::Incomplete),
+            (NamePhase::Bound, AnomalyKind::Missing),
         ] {
             let record = FileRecord {
                 name: name(),
@@ -213,7 +213,7 @@ mod tests {
                 silent: None,
                 gaps: Vec::new(),
             };
-            let (found, _) = compare(expected(&record, &one), &nowhere);
+            let (found, _) = compare_copies(expected_entry(&record, &one), &nowhere);
             assert_eq!(found, [expected_kind]);
         }
     }
@@ -279,7 +279,7 @@ mod tests {
                 silent: silent.then(|| "somebody".to_owned()),
                 gaps,
             };
-            let found = |located| compare(Some(entry(Some("n"))), &located).0;
+            let found = |located| compare_copies(Some(entry(Some("n"))), &located).0;
             assert_eq!(found(told(vec![], false)), complete, "{copies:?}");
             let own = SilentPart {
                 node: node("n"),
@@ -294,12 +294,12 @@ mod tests {
             silent: None,
             gaps: vec![],
         };
-        assert_eq!(compare(None, &nowhere).0, [AnomalyKind::Unexpected]);
+        assert_eq!(compare_copies(None, &nowhere).0, [AnomalyKind::Unexpected]);
         let elsewhere = LocatedCopies {
             copies: vec![present],
             ..nowhere
         };
-        let (found, moved) = compare(Some(entry(Some("m"))), &elsewhere);
+        let (found, moved) = compare_copies(Some(entry(Some("m"))), &elsewhere);
         assert_eq!((found, moved.unwrap().node), (vec![], node("n")));
     }
 }

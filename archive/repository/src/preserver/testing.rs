@@ -44,7 +44,7 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
     Preserver {
         archive,
         instruments: Instruments::new(&Metrics::new()).unwrap(),
-        policy: Arc::new(settings.repair.policy()),
+        policy: Arc::new(settings.repair.repair_policy()),
         who: "repository/kb".into(),
         repairing: NameClaims::default(),
         suspected: NameClaims::default(),

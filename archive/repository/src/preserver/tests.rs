@@ -44,12 +44,12 @@ impl PreserverFixture {
             assembler: scripted.assembler(),
             mail: transfers.mail,
             tasks: transfers.tasks,
-            chance: Chance::system(),
+            chance: Chance::system_chance(),
         };
         let own = Preserver {
             archive,
             instruments: Instruments::new(&metrics).unwrap(),
-            policy: Arc::new(RepairSettings::default().policy()),
+            policy: Arc::new(RepairSettings::default().repair_policy()),
             who: "repository/kb".into(),
             repairing: NameClaims::default(),
             suspected: NameClaims::default(),
@@ -72,7 +72,7 @@ impl PreserverFixture {
         let look = look(&[AnomalyKind::Corrupt(Groups::all(7))]);
         let replica = id("one");
         let look_context = look_context();
-        let filing = self.own.file(&replica, name, look, &look_context);
+        let filing = self.own.file_look(&replica, name, look, &look_context);
         filing.await.unwrap();
     }
 
@@ -83,8 +83,12 @@ impl PreserverFixture {
         let replica = id(replica);
         let look_context = look_context();
         let place = CopyPlace { node, volume };
-        let selector = place.select(&replica);
-        let copy = self.own.verify(selector, name, 7, |_| {}).await.unwrap();
+        let selector = place.copy_selector(&replica);
+        let copy = self
+            .own
+            .verify_file(selector, name, 7, |_| {})
+            .await
+            .unwrap();
         let filing = self.own.file_verified(&replica, name, &copy, &look_context);
         filing.await.unwrap();
     }
@@ -98,7 +102,7 @@ impl PreserverFixture {
 
     /// Returns the kinds of the anomalies of a file, by replica.
     pub(crate) async fn filed(&self, name: &FileName) -> Vec<String> {
-        let rows = self.own.filed(name).await.unwrap().into_iter();
+        let rows = self.own.filed_anomalies(name).await.unwrap().into_iter();
         rows.map(|row| format!("{}: {}", row.replica, row.filed.kind.class()))
             .collect()
     }
@@ -126,9 +130,9 @@ fn look(found: &[AnomalyKind]) -> Look {
 }
 
 fn put(admin: &Admin, row: &AdminRow) {
-    let mut changes = admin.change();
-    admin.put(&mut changes, row).unwrap();
-    admin.commit(changes).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, row).unwrap();
+    admin.commit_changes(changes).unwrap();
 }
 
 fn name(text: &str) -> FileName {
@@ -203,7 +207,7 @@ async fn copy_read_well_meanwhile_files_no_loss() {
                     replica: &id("one"),
                     who: "officer/olga",
                 };
-                anomalies.look(filing, &read).unwrap();
+                anomalies.file_look(filing, &read).unwrap();
             }));
         }
         fixture.reads("two", &file).await;

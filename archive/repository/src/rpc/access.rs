@@ -2,7 +2,7 @@
 
 use archive_ledger::standing::StandingSnapshot;
 use archive_model::{ArchiveError, Drain};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use futures_util::future::join_all;
 use proto_archive::wire::access_server::Access;
 use proto_archive::{convert as fields, wire};
@@ -24,7 +24,7 @@ impl Door {
                 .all(|spec| spec.id.as_str() != replica)
         {
             let said = format!("replica {replica:?} is not in the settings of this archive");
-            return Err(Kind::NotFound.status(said));
+            return Err(CallErrorKind::NotFound.to_status(said));
         }
         let row = self.archive.admin.file(&name);
         let row = row.map_err(|error| admin_failed(&error))?;
@@ -62,9 +62,9 @@ impl Door {
 impl Door {
     /// Returns the drains under way.
     fn drains(&self) -> Vec<wire::status_response::Drain> {
-        let standing = self.archive.standing.now();
+        let standing = self.archive.standing.current_snapshot();
         let drains = standing.draining.iter().map(|(source, row)| {
-            let progress = self.drains.progress(source);
+            let progress = self.drains.drain_progress(source);
             fields::drain_message(Drain {
                 replica: source.replica.clone(),
                 node: source.node.clone(),
@@ -87,10 +87,9 @@ impl Access for Door {
     ) -> Result<Response<AnswerStream<wire::GetResponse>>, Status> {
         let job = self.job(&request.into_inner())?;
         let door = self.clone();
-        Ok(self.answer(
-            "get",
-            |answers| async move { job.run(&door, &answers).await },
-        ))
+        Ok(self.answer("get", |answers| async move {
+            job.run_get(&door, &answers).await
+        }))
     }
 
     async fn salvage(
@@ -100,7 +99,7 @@ impl Access for Door {
         let job = self.job(&request.into_inner())?;
         let door = self.clone();
         Ok(self.answer("salvage", |answers| async move {
-            salvage::run(job, &door, &answers).await
+            salvage::run_salvage(job, &door, &answers).await
         }))
     }
 
@@ -110,10 +109,9 @@ impl Access for Door {
     ) -> Result<Response<AnswerStream<wire::ListResponse>>, Status> {
         let job = list::ListJob::new(&request.into_inner())?;
         let door = self.clone();
-        Ok(self.answer(
-            "list",
-            |answers| async move { job.run(&door, &answers).await },
-        ))
+        Ok(self.answer("list", |answers| async move {
+            job.run_list(&door, &answers).await
+        }))
     }
 
     async fn receipt(
@@ -130,7 +128,7 @@ impl Access for Door {
         let job = changes::FeedJob::new(request.get_ref());
         let door = self.clone();
         Ok(self.answer("changes", |answers| async move {
-            job.run(&door, &answers).await
+            job.run_feed(&door, &answers).await
         }))
     }
 
@@ -138,7 +136,7 @@ impl Access for Door {
         &self,
         _request: Request<wire::StatusRequest>,
     ) -> Result<Response<wire::StatusResponse>, Status> {
-        let standing = self.archive.standing.now();
+        let standing = self.archive.standing.current_snapshot();
         // The monitors are asked at once: one that does not answer delays none of the others.
         let asked = self
             .archive
@@ -147,11 +145,11 @@ impl Access for Door {
             .map(|spec| self.replica_state(spec, &standing));
         let replicas = join_all(asked).await;
         let Some(counts) = self.archive.admin.counts() else {
-            return Err(Kind::Unavailable.status(
+            return Err(CallErrorKind::Unavailable.to_status(
                 "the repository has just started and is still counting its files; try again later",
             ));
         };
-        let mut anomalies = self.archive.anomalies.kinds();
+        let mut anomalies = self.archive.anomalies.count_kinds();
         anomalies.retain(|_, count| *count > 0);
         let version = env!("CARGO_PKG_VERSION").to_owned();
         Ok(Response::new(wire::StatusResponse {

@@ -6,16 +6,18 @@ mod replica;
 use std::collections::BTreeSet;
 
 use archive_batch::InvalidJob;
-use archive_jobs::{BatchError, JobRow, PendingSubmission, ReadError, Submission, SubmitError};
+use archive_jobs::{
+    BatchError, JobRow, PendingSubmission, ReadOutputError, SubmitError, SubmittedJob,
+};
 use archive_model::JobId;
-use archive_rpc::{Identity, IdleTimeout, InvalidMessage, Kind, Role};
+use archive_rpc::{CallErrorKind, Identity, IdleTimeout, InvalidMessage, Role};
 use proto_archive::wire::batch_server::Batch;
 use proto_archive::wire::batch_submit_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{AnswerStream, Answers, Door, send};
+use super::{AnswerStream, Answers, Door, send_answer};
 
 /// The longest message of a component, in bytes.
 const MESSAGE: usize = 1 << 20;
@@ -56,10 +58,10 @@ impl Batch for Door {
         let mut steps = IdleTimeout::new(request.into_inner(), stall);
         let first = steps.next().await.transpose()?;
         let Some(Step::Open(open)) = first.and_then(|first| first.step) else {
-            return Err(InvalidMessage::missing("open").into());
+            return Err(InvalidMessage::missing_field("open").into());
         };
         let submission = self.submission(&open, who).await?;
-        let submitted = self.batches.submit(submission).await;
+        let submitted = self.batches.begin_submission(submission).await;
         let row = match submitted.map_err(|error| refused(&error))? {
             Err(known) => known,
             Ok(pending) => self.receive(pending, steps).await?,
@@ -73,7 +75,7 @@ impl Batch for Door {
     ) -> Result<Response<AnswerStream<wire::BatchStatus>>, Status> {
         let identity = Identity::from_request(&request)?;
         let wanted = request.into_inner();
-        let ids = self.batches.list(move |row| {
+        let ids = self.batches.list_jobs(move |row| {
             (!wanted.own || is_own(&identity, row)) && (!wanted.open || row.is_open())
         });
         let ids = ids.await.map_err(|error| stuck(&error))?;
@@ -106,7 +108,7 @@ impl Batch for Door {
                 .find(|grant| grant.role() == Role::Operator);
             operator.ok_or_else(|| not_own(&row))?.to_string()
         };
-        let cancelled = self.batches.cancel(&row.id, who).await;
+        let cancelled = self.batches.cancel_job(&row.id, who).await;
         let row = cancelled.map_err(|error| stuck(&error))?;
         let row = row.ok_or_else(|| unknown("it"))?;
         Ok(Response::new(self.batch_status(&row)))
@@ -120,32 +122,32 @@ impl Batch for Door {
         let asked = request.into_inner();
         let output = fields::job_output("what", asked.what)?;
         let row = self.job_row(&asked.id).await?;
-        if !identity.has(Role::Researcher) && !is_own(&identity, &row) {
+        if !identity.has_role(Role::Researcher) && !is_own(&identity, &row) {
             return Err(not_own(&row));
         }
         if row.is_open() {
             let said = format!("batch job {} has not ended; ask again later", row.id);
-            return Err(Kind::Unavailable.status(said));
+            return Err(CallErrorKind::Unavailable.to_status(said));
         }
-        let (name, length) = row.output(output);
+        let (name, length) = row.output_file(output);
         if asked.offset > length {
             let why = format!("is behind the end, which is at {length}");
-            return Err(InvalidMessage::invalid("offset", why).into());
+            return Err(InvalidMessage::invalid_field("offset", why).into());
         }
-        let bytes = self.batches.bytes(&row, name, asked.offset, length);
+        let bytes = self.batches.read_output(&row, name, asked.offset, length);
         Ok(self.answer("batch-output", |answers| async move {
-            send_bytes(bytes.pieces(), length, &answers).await
+            send_bytes(bytes.into_pieces(), length, &answers).await
         }))
     }
 }
 
 impl Door {
     /// Reads a submission, with all defaults filled in.
-    async fn submission(&self, open: &Open, who: String) -> Result<Submission, Status> {
+    async fn submission(&self, open: &Open, who: String) -> Result<SubmittedJob, Status> {
         let id = fields::job_id(&open.id)?;
         let spec = open.spec.as_ref();
-        let spec = spec.ok_or_else(|| InvalidMessage::missing("spec"))?;
-        let known = self.batches.find(&id).await;
+        let spec = spec.ok_or_else(|| InvalidMessage::missing_field("spec"))?;
+        let known = self.batches.find_job(&id).await;
         let known = known.map_err(|error| stuck(&error))?;
         let replica = match (spec.replica.as_str(), &known) {
             ("", Some(known)) => known.spec.replica.clone(),
@@ -158,9 +160,9 @@ impl Door {
             (named, _) => self.named_replica(named)?,
         };
         let settings = self.batches.settings();
-        Ok(Submission {
+        Ok(SubmittedJob {
             id,
-            spec: convert::spec(spec, &replica, known.as_ref(), settings)?,
+            spec: convert::complete_spec(spec, &replica, known.as_ref(), settings)?,
             component_size: spec.component_size,
             who,
         })
@@ -172,31 +174,31 @@ impl Door {
         mut pending: PendingSubmission,
         mut steps: impl Stream<Item = Result<wire::BatchSubmitRequest, Status>> + Unpin + Send,
     ) -> Result<JobRow, Status> {
-        while pending.missing() > 0 {
+        while pending.missing_bytes() > 0 {
             let bytes = match steps.next().await.transpose().map(component) {
                 Ok(Ok(bytes)) => bytes,
                 Ok(Err(status)) | Err(status) => {
-                    let dropped = self.batches.abandon(pending).await;
+                    let dropped = self.batches.abandon_submission(pending).await;
                     dropped.map_err(|error| refused(&error))?;
                     return Err(status);
                 }
             };
-            let appended = pending.append(bytes).await;
+            let appended = pending.append_component(bytes).await;
             pending = appended.map_err(|error| refused(&error))?;
         }
-        let taken = self.batches.take(pending).await;
+        let taken = self.batches.take_submission(pending).await;
         taken.map_err(|error| refused(&error))
     }
 
     async fn job_row(&self, id: &str) -> Result<JobRow, Status> {
         let id = fields::job_id(id)?;
-        let found = self.batches.find(&id).await;
+        let found = self.batches.find_job(&id).await;
         let found = found.map_err(|error| stuck(&error))?;
         found.ok_or_else(|| unknown(id.as_str()))
     }
 
     fn batch_status(&self, row: &JobRow) -> wire::BatchStatus {
-        fields::job_status_message(self.batches.status(row), row.component_size)
+        fields::job_status_message(self.batches.job_status(row), row.component_size)
     }
 
     async fn send_all(
@@ -205,10 +207,10 @@ impl Door {
         answers: &Answers<wire::BatchStatus>,
     ) -> Result<(), Status> {
         for id in ids {
-            let found = self.batches.find(&id).await;
+            let found = self.batches.find_job(&id).await;
             // A job that has expired is not listed.
             if let Some(row) = found.map_err(|error| stuck(&error))? {
-                send(answers, self.batch_status(&row)).await?;
+                send_answer(answers, self.batch_status(&row)).await?;
             }
         }
         Ok(())
@@ -218,27 +220,31 @@ impl Door {
 fn component(message: Option<wire::BatchSubmitRequest>) -> Result<bytes::Bytes, Status> {
     match message.and_then(|message| message.step) {
         Some(Step::Component(bytes)) if bytes.len() <= MESSAGE => Ok(bytes),
-        Some(Step::Component(_)) => {
-            Err(InvalidMessage::invalid("component", "has more than 1 MiB in one message").into())
-        }
+        Some(Step::Component(_)) => Err(InvalidMessage::invalid_field(
+            "component",
+            "has more than 1 MiB in one message",
+        )
+        .into()),
         Some(Step::Open(_)) => {
-            Err(InvalidMessage::invalid("open", "is sent twice; send it once").into())
+            Err(InvalidMessage::invalid_field("open", "is sent twice; send it once").into())
         }
-        None => Err(
-            InvalidMessage::invalid("component", "is incomplete: the stream ended early").into(),
-        ),
+        None => Err(InvalidMessage::invalid_field(
+            "component",
+            "is incomplete: the stream ended early",
+        )
+        .into()),
     }
 }
 
 async fn send_bytes(
-    mut pieces: impl Stream<Item = Result<bytes::Bytes, ReadError>> + Unpin,
+    mut pieces: impl Stream<Item = Result<bytes::Bytes, ReadOutputError>> + Unpin,
     size: u64,
     answers: &Answers<wire::BatchOutputResponse>,
 ) -> Result<(), Status> {
     while let Some(piece) = pieces.next().await {
         let data = piece.map_err(|error| {
             tracing::error!(%error, "cannot read a file of a batch job");
-            Kind::Storage.status(format!(
+            CallErrorKind::Storage.to_status(format!(
                 "cannot read the files of the batch job: {error}; run the job again"
             ))
         })?;
@@ -247,14 +253,14 @@ async fn send_bytes(
             size: 0,
             end: false,
         };
-        send(answers, answer).await?;
+        send_answer(answers, answer).await?;
     }
     let end = wire::BatchOutputResponse {
         data: bytes::Bytes::new(),
         size,
         end: true,
     };
-    send(answers, end).await
+    send_answer(answers, end).await
 }
 
 /// Returns the name and role under which the caller submits, which also decide the class. A person who holds both roles
@@ -262,13 +268,15 @@ async fn send_bytes(
 fn own_name(identity: &Identity) -> Result<String, Status> {
     let of = |role| identity.grants().iter().find(|grant| grant.role() == role);
     let grant = of(Role::Researcher).or_else(|| of(Role::Index));
-    let refused =
-        || Kind::Refused.status("batch jobs need a certificate with the role researcher or index");
+    let refused = || {
+        CallErrorKind::Refused
+            .to_status("batch jobs need a certificate with the role researcher or index")
+    };
     grant.map(ToString::to_string).ok_or_else(refused)
 }
 
 fn not_own(row: &JobRow) -> Status {
-    Kind::Refused.status(format!(
+    CallErrorKind::Refused.to_status(format!(
         "batch job {} belongs to {}, not to you",
         row.id, row.who
     ))
@@ -280,40 +288,42 @@ fn is_own(identity: &Identity, row: &JobRow) -> bool {
 }
 
 fn unknown(id: &str) -> Status {
-    Kind::NotFound.status(format!("there is no batch job {id}, or it has expired"))
+    CallErrorKind::NotFound.to_status(format!("there is no batch job {id}, or it has expired"))
 }
 
 /// Returns the status of a refused submission.
 fn refused(error: &SubmitError) -> Status {
     let kind = match error {
-        SubmitError::Job(InvalidJob::Unknown(_)) => Kind::NotFound,
-        SubmitError::Job(InvalidJob::Component(_)) | SubmitError::Component(_) => Kind::Mismatch,
+        SubmitError::Job(InvalidJob::Unknown(_)) => CallErrorKind::NotFound,
+        SubmitError::Job(InvalidJob::Component(_)) | SubmitError::Component(_) => {
+            CallErrorKind::Mismatch
+        }
         SubmitError::Field(..)
         | SubmitError::Job(InvalidJob::Missing { .. } | InvalidJob::Argument { .. }) => {
-            Kind::Invalid
+            CallErrorKind::Invalid
         }
-        SubmitError::Taken(..) => Kind::Exists,
-        SubmitError::IndexComponent => Kind::Refused,
-        SubmitError::BeingSubmitted(_) | SubmitError::TooManyUploads => Kind::Busy,
+        SubmitError::Taken(..) => CallErrorKind::Exists,
+        SubmitError::IndexComponent => CallErrorKind::Refused,
+        SubmitError::BeingSubmitted(_) | SubmitError::TooManyUploads => CallErrorKind::Busy,
         SubmitError::TooManyWaiting(_)
         | SubmitError::TooManyOfOnePerson(_)
-        | SubmitError::Space(_) => Kind::NoSpace,
+        | SubmitError::Space(_) => CallErrorKind::NoSpace,
         SubmitError::Folder(error) => {
             tracing::error!(%error, "cannot write the files of a batch job");
             if error.is_full() {
-                Kind::NoSpace
+                CallErrorKind::NoSpace
             } else {
-                Kind::Storage
+                CallErrorKind::Storage
             }
         }
         SubmitError::Batch(error) => return stuck(error),
     };
-    kind.status(error.to_string())
+    kind.to_status(error.to_string())
 }
 
 fn stuck(error: &BatchError) -> Status {
     match error {
         BatchError::Db(error) => super::admin_failed(error).into(),
-        BatchError::Join(error) => Kind::Internal.status(error.to_string()),
+        BatchError::Join(error) => CallErrorKind::Internal.to_status(error.to_string()),
     }
 }

@@ -9,15 +9,15 @@ use archive_daemon::Clock;
 use archive_decisions::store::FeedState;
 use archive_ledger::admin::{Admin, FileWalk, WalkScope};
 use archive_model::FeedPosition;
-use archive_rpc::answers::{Outlet, Progress, answer_from};
-use archive_rpc::{Kind, Page};
+use archive_rpc::answers::{Outlet, WorkProgress, answer_from};
+use archive_rpc::{CallErrorKind, Page};
 use proto_archive::wire;
 use proto_archive::wire::ChangesResponse;
 use proto_archive::wire::changes_response::{Changes, Files, Listed, Step};
 use tokio::sync::watch;
 use tonic::Status;
 
-use super::{Answers, Door, admin_failed, send};
+use super::{Answers, Door, admin_failed, send_answer};
 use crate::tables::with_tables;
 
 /// The number of changes in one message.
@@ -42,13 +42,13 @@ impl FeedJob {
     }
 
     /// Sends the feed until the follower goes away or the repository stops.
-    pub(super) async fn run(
+    pub(super) async fn run_feed(
         self,
         door: &Door,
         answers: &Answers<ChangesResponse>,
     ) -> Result<(), Status> {
         let _place = door.followers.try_acquire().map_err(|_none_left| {
-            Kind::Busy.status(format!(
+            CallErrorKind::Busy.to_status(format!(
                 "{MOST_FOLLOWERS} followers read the feed already; try again when one has gone"
             ))
         })?;
@@ -59,10 +59,10 @@ impl FeedJob {
             clock,
             answers: answers.clone(),
         };
-        let stop = door.archive.tasks.stop();
+        let stop = door.archive.tasks.stop_token();
         tokio::select! {
             ended = follower.tell(self.after) => ended,
-            () = stop.cancelled() => Err(Kind::Unavailable.status(
+            () = stop.cancelled() => Err(CallErrorKind::Unavailable.to_status(
                 "the repository is stopping; try again later with the last position",
             )),
         }
@@ -96,7 +96,7 @@ impl Follower {
                 answer_from(&self.answers, move |outlet| span.send(outlet)).await?;
                 position = end;
             }
-            send(&self.answers, response(Step::CaughtUp(position.into()))).await?;
+            send_answer(&self.answers, response(Step::CaughtUp(position.into()))).await?;
             if !self.wait(&mut positions).await {
                 return Ok(());
             }
@@ -145,39 +145,39 @@ impl FeedListing {
         Self {
             admin,
             position,
-            walk: FileWalk::over(WalkScope::Archive),
+            walk: FileWalk::over_scope(WalkScope::Archive),
             files: Page::new(),
             count: 0,
         }
     }
 
-    fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
+    fn send(&mut self, to: &mut ChangesOutlet) -> Result<WorkProgress, Status> {
         let files = &mut self.files;
         let count = &mut self.count;
-        let is_over = self.walk.each(&self.admin, |row| {
+        let is_over = self.walk.walk_each(&self.admin, |row| {
             let FeedState::Standing(file) = FeedState::from_record(&row.record) else {
                 return true;
             };
             *count += 1;
             files
                 .push(file.into())
-                .is_none_or(|files| to.send(Ok(response(Step::Files(Files { files })))))
+                .is_none_or(|files| to.send_message(Ok(response(Step::Files(Files { files })))))
         });
         if !is_over.map_err(|error| admin_failed(&error))? {
-            return Ok(Progress::Paused);
+            return Ok(WorkProgress::Paused);
         }
         // The listing has decisions that were not announced yet: a power cut must not take them back now.
-        let stamped = self.admin.stamp();
-        stamped.map_err(|error| Kind::Storage.status(error.to_string()))?;
+        let stamped = self.admin.write_stamp();
+        stamped.map_err(|error| CallErrorKind::Storage.to_status(error.to_string()))?;
         if !self.files.is_empty() {
-            let files = self.files.take();
-            to.send(Ok(response(Step::Files(Files { files }))));
+            let files = self.files.take_page();
+            to.send_message(Ok(response(Step::Files(Files { files }))));
         }
-        to.send(Ok(response(Step::Listed(Listed {
+        to.send_message(Ok(response(Step::Listed(Listed {
             count: self.count,
             position: Some(self.position.into()),
         }))));
-        Ok(Progress::Done)
+        Ok(WorkProgress::Done)
     }
 }
 
@@ -198,20 +198,20 @@ impl FeedSpan {
         }
     }
 
-    fn send(&mut self, to: &mut ChangesOutlet) -> Result<Progress, Status> {
+    fn send(&mut self, to: &mut ChangesOutlet) -> Result<WorkProgress, Status> {
         while self.position.number < self.end.number {
             let page = self.page()?;
-            if !to.send(Ok(response(Step::Changes(page)))) {
-                return Ok(Progress::Paused);
+            if !to.send_message(Ok(response(Step::Changes(page)))) {
+                return Ok(WorkProgress::Paused);
             }
         }
-        Ok(Progress::Done)
+        Ok(WorkProgress::Done)
     }
 
     /// Returns the next changes. A number without a row is an error: no change is skipped.
     fn page(&mut self) -> Result<Changes, Status> {
         let mut changes = Vec::new();
-        let rows = self.admin.feed(self.position.number, self.end.number);
+        let rows = self.admin.read_feed(self.position.number, self.end.number);
         for row in rows.map_err(|error| admin_failed(&error))?.take(ENTRIES) {
             let change = row.map_err(|error| admin_failed(&error))?;
             if self.position.number.checked_add(1) != Some(change.position.number) {
@@ -231,7 +231,7 @@ impl FeedSpan {
     fn hole(&self) -> Status {
         let number = self.position.number;
         tracing::error!(number, "the feed has a hole in the admin data");
-        Kind::Storage.status(format!(
+        CallErrorKind::Storage.to_status(format!(
             "the admin data are damaged: the change after number {number} is missing; put them back from a backup, or \
              restore them by `holdfast admin restore`"
         ))

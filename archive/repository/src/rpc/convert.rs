@@ -3,7 +3,7 @@
 use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_ledger::custody::{Doubt, FileEvidence};
+use archive_ledger::custody::{CustodyDoubt, FileEvidence};
 use archive_ledger::standing::StandingSnapshot;
 use archive_model::{CopyDoubt, CopyStanding, ReplicaId, ReplicaState, ReplicaStatus};
 use archive_stores::coordinator::Times;
@@ -12,7 +12,7 @@ use proto_archive::convert as fields;
 use proto_archive::wire;
 
 /// Writes the state of a file in each replica, and the time of the next try for failed copies, as far as it is known.
-pub(super) fn replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {
+pub(super) fn wire_replicas(record: &FileRecord, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let statuses = statuses(record, retries);
     statuses.map(fields::replica_status_message).collect()
 }
@@ -49,16 +49,16 @@ fn statuses(record: &FileRecord, retries: &Times) -> impl Iterator<Item = Replic
 /// Writes the state of a file in each replica, and which of its copies count.
 fn vouched(vouched: &FileEvidence<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
     let of = |(status, (id, copy)): (ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
-        let Some(doubt) = vouched.doubt(id, copy) else {
+        let Some(doubt) = vouched.doubt_copy(id, copy) else {
             return ReplicaStatus {
                 standing: Some(CopyStanding::Good),
                 ..status
             };
         };
         let (why, is_accepted) = match doubt {
-            Doubt::State(_) => return status,
-            Doubt::Retired => (CopyDoubt::Retired, vouched.now.is_retired(id)),
-            Doubt::Filed(filed) => (
+            CustodyDoubt::State(_) => return status,
+            CustodyDoubt::Retired => (CopyDoubt::Retired, vouched.now.is_retired(id)),
+            CustodyDoubt::Filed(filed) => (
                 CopyDoubt::Filed(filed.kind.class()),
                 filed.accepted.is_some(),
             ),
@@ -83,7 +83,7 @@ fn vouched(vouched: &FileEvidence<'_>, retries: &Times) -> Vec<wire::ReplicaStat
 }
 
 /// Writes the state of a file.
-pub(super) fn stat(
+pub(super) fn wire_stat(
     row: &AdminRow,
     admitted: String,
     now: &StandingSnapshot,
@@ -138,7 +138,7 @@ mod tests {
             ReplicaState::UploadFailed(StoreFailure::NoSpace);
         let at: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
         let reason = |times: Times| {
-            let replicas = replicas(&row.record, &times);
+            let replicas = wire_replicas(&row.record, &times);
             let two = replicas.into_iter().find(|copy| copy.replica == "two");
             two.unwrap().reason
         };

@@ -6,12 +6,12 @@ use std::time::Duration;
 use archive_ledger::admin::AdminRow;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId, ReplicaKind};
 use archive_rpc::answers::send_within;
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, InvalidMessage};
 use archive_stores::assemble::{AssembledPart, Assembly, Donor, Proven, RefusedGroup, WantedFile};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
-use super::{Answers, Door, send};
+use super::{Answers, Door, send_answer};
 
 /// The time for which a donor waits for a caller that does not read.
 const LAG: Duration = Duration::from_secs(1);
@@ -48,7 +48,7 @@ impl GetJob {
             } else {
                 ("end", format!("{end} is before {start}, where to begin"))
             };
-            return Err(InvalidMessage::invalid(field, reason).into());
+            return Err(InvalidMessage::invalid_field(field, reason).into());
         }
         let wanted = match request.replica.as_str() {
             "" => None,
@@ -59,7 +59,7 @@ impl GetJob {
             && copy.kind == ReplicaKind::Checksum
         {
             let reason = format!("{id} keeps checksums only; name another replica");
-            return Err(InvalidMessage::invalid("replica", reason).into());
+            return Err(InvalidMessage::invalid_field("replica", reason).into());
         }
         let mut donors = donors(row);
         donors.retain(|donor| {
@@ -88,27 +88,27 @@ impl GetJob {
     }
 
     /// Sends the file, segment by segment. A group that no replica gives ends it with an error.
-    pub(super) async fn run(
+    pub(super) async fn run_get(
         self,
         door: &Door,
         answers: &Answers<wire::GetResponse>,
     ) -> Result<(), Status> {
-        send(
+        send_answer(
             answers,
             wire::GetResponse {
-                step: Some(wire::get_response::Step::Head(self.head())),
+                step: Some(wire::get_response::Step::Head(self.response_head())),
             },
         )
         .await?;
         let name = self.wanted.name.clone();
         let only = self.only.clone();
         let preserver = door.preserver.clone();
-        let mut reading = self.open(door);
+        let mut reading = self.open_assembly(door);
         let mut ended = Ok(());
         while let Some(part) = reading.next().await {
             let sent = match part {
                 AssembledPart::Proven(proven) => {
-                    let step = Some(wire::get_response::Step::Segment(segment(proven)));
+                    let step = Some(wire::get_response::Step::Segment(wire_segment(proven)));
                     give(answers, wire::GetResponse { step }, &mut reading).await
                 }
                 AssembledPart::Refused(group) => Err(nowhere(&name, only.as_ref(), &group)),
@@ -118,14 +118,14 @@ impl GetJob {
                 break;
             }
         }
-        for (replica, node) in reading.damaged() {
-            preserver.suspect(&name, &replica, node.as_ref());
+        for (replica, node) in reading.damaged_copies() {
+            preserver.suspect_copy(&name, &replica, node.as_ref());
         }
         ended
     }
 
     /// Returns the message before the bytes.
-    pub(super) fn head(&self) -> wire::get_response::Head {
+    pub(super) fn response_head(&self) -> wire::get_response::Head {
         wire::get_response::Head {
             admission: self.admission.clone(),
             start: self.asked.start,
@@ -139,11 +139,11 @@ impl GetJob {
     }
 
     /// Begins to read.
-    pub(super) fn open(self, door: &Door) -> Assembly {
+    pub(super) fn open_assembly(self, door: &Door) -> Assembly {
         let donors = door.archive.assembler.by_load(self.donors);
         door.archive
             .assembler
-            .read(self.wanted, donors, [self.asked])
+            .read_range(self.wanted, donors, [self.asked])
     }
 }
 
@@ -156,8 +156,8 @@ async fn give(
     match send_within(answers, answer, LAG).await? {
         None => Ok(()),
         Some(answer) => {
-            reading.pause();
-            send(answers, answer).await
+            reading.pause_reading();
+            send_answer(answers, answer).await
         }
     }
 }
@@ -177,7 +177,7 @@ fn donors(row: &AdminRow) -> Vec<Donor> {
 }
 
 /// Writes a proven part.
-pub(super) fn segment(proven: Proven) -> wire::Segment {
+pub(super) fn wire_segment(proven: Proven) -> wire::Segment {
     wire::Segment {
         offset: proven.offset,
         length: proven.length,
@@ -191,7 +191,7 @@ fn nowhere(name: &FileName, only: Option<&ReplicaId>, group: &RefusedGroup) -> S
     match only {
         Some(replica) if group.unknown.is_empty() => {
             let last = end.saturating_sub(1);
-            return Kind::Damaged.status(format!(
+            return CallErrorKind::Damaged.to_status(format!(
                 "cannot read {name}: bytes {start}-{last} are damaged in replica {replica}; without --replica they come from any \
                  other replica that has them"
             ));
@@ -255,7 +255,7 @@ mod tests {
         let one = nowhere(&name, Some(&two), &group);
         let all = nowhere(&name, None, &group);
         for status in [&one, &all] {
-            assert_eq!(Kind::from_status(status), Kind::Damaged);
+            assert_eq!(CallErrorKind::from_status(status), CallErrorKind::Damaged);
             assert!(status.message().contains("bytes 491520-507903"), "{status}");
         }
         assert!(one.message().contains("damaged in replica two"), "{one}");

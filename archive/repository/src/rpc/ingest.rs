@@ -4,9 +4,9 @@ use archive_decisions::store::Claim;
 use archive_ledger::admin::Admin;
 use archive_model::{ArchiveError, Digests, FileName};
 use archive_proof::{Admission, Envelope};
-use archive_rpc::{Identity, IdleTimeout, InvalidMessage, Kind, Role};
+use archive_rpc::{CallErrorKind, Identity, IdleTimeout, InvalidMessage, Role};
 use archive_stores::coordinator::Times;
-use archive_stores::depositor::{Chunk, DepositStream, Depositor, Reply};
+use archive_stores::depositor::{Chunk, DepositReply, DepositRequest, DepositStream};
 use proto_archive::wire::ingest_server::Ingest;
 use proto_archive::wire::store_request::{Open, Step};
 use proto_archive::{convert as fields, wire};
@@ -30,14 +30,14 @@ impl Ingest for Door {
         let first = steps
             .next()
             .await
-            .ok_or_else(|| InvalidMessage::missing("open"))??;
+            .ok_or_else(|| InvalidMessage::missing_field("open"))??;
         let Some(Step::Open(open)) = first.step else {
-            return Err(InvalidMessage::missing("open").into());
+            return Err(InvalidMessage::missing_field("open").into());
         };
         let (name, claim) = asked(&open).inspect_err(|_refused| self.stores.refuse_invalid())?;
         let (replies, answers) = mpsc::channel(16);
         let source = DepositStream::new(chunks(steps), replies.clone(), claim.clone());
-        let depositor = Depositor {
+        let depositor = DepositRequest {
             who,
             source: Some(source),
             replies,
@@ -46,8 +46,8 @@ impl Ingest for Door {
             received: None,
             answered: CancellationToken::new(),
         };
-        if !self.archive.mail.ask(name, claim, depositor).await {
-            return Err(Kind::Unavailable.status("the repository is stopping"));
+        if !self.archive.mail.ask_store(name, claim, depositor).await {
+            return Err(CallErrorKind::Unavailable.to_status("the repository is stopping"));
         }
         let admin = self.archive.admin.clone();
         let answers = ReceiverStream::new(answers).map(move |reply| answer(&admin, reply));
@@ -76,23 +76,24 @@ impl Ingest for Door {
         let admitted = match &row.admission {
             None => String::new(),
             Some(text) => self
-                .admitted(text)
+                .read_admission(text)
                 .map(|admission| admission.admitted.to_string())?,
         };
         let filed = self.archive.anomalies.rows_of(&name);
         let filed = filed.map_err(|error| admin_failed(&error))?;
-        let now = self.archive.standing.now();
-        let retries = self.retries.times(&name);
-        let stat = convert::stat(&row, admitted, &now, &filed, &retries);
+        let now = self.archive.standing.current_snapshot();
+        let retries = self.retries.retry_times(&name);
+        let stat = convert::wire_stat(&row, admitted, &now, &filed, &retries);
         Ok(Response::new(stat))
     }
 }
 
 impl Door {
     /// Reads an admission that a key of this archive signed.
-    pub(super) fn admitted(&self, text: &str) -> Result<Admission, Status> {
+    pub(super) fn read_admission(&self, text: &str) -> Result<Admission, Status> {
         let unusable = |why: String| {
-            Kind::Storage.status(format!("cannot read the admission of the file: {why}"))
+            CallErrorKind::Storage
+                .to_status(format!("cannot read the admission of the file: {why}"))
         };
         let envelope =
             Envelope::parse(text.as_bytes()).map_err(|error| unusable(error.to_string()))?;
@@ -104,8 +105,8 @@ impl Door {
 /// own.
 pub(super) fn may_know(identity: &Identity, depositor: &str) -> bool {
     let is_own = |grant: &archive_rpc::Grant| grant.to_string() == depositor;
-    identity.has(Role::Reader)
-        || identity.has(Role::Custodian)
+    identity.has_role(Role::Reader)
+        || identity.has_role(Role::Custodian)
         || identity.grants().iter().any(is_own)
 }
 
@@ -115,8 +116,10 @@ fn depositor(identity: &Identity) -> Result<String, Status> {
         .grants()
         .iter()
         .find(|grant| grant.role() == Role::Harvester);
-    let refused =
-        || Kind::Refused.status("storing a file needs a certificate with the role harvester");
+    let refused = || {
+        CallErrorKind::Refused
+            .to_status("storing a file needs a certificate with the role harvester")
+    };
     grant.map(ToString::to_string).ok_or_else(refused)
 }
 
@@ -135,7 +138,7 @@ fn claim(open: &Open) -> Result<Claim, Status> {
     let sha256 = fields::optional_bytes("sha256", &open.sha256)?;
     let md5 = fields::optional_bytes("md5", &open.md5)?;
     if root.is_none() && sha256.is_none() && md5.is_none() && !open.no_digest {
-        return Err(InvalidMessage::invalid(
+        return Err(InvalidMessage::invalid_field(
             "no_digest",
             "is not set, and no digest is given; give a digest or set it",
         )
@@ -166,24 +169,24 @@ fn chunks(
 
 /// Returns another file whose name differs only in case. An error is logged: the receipt does not depend on it.
 fn similar(admin: &Admin, name: &FileName) -> String {
-    let found = admin.similar(name).unwrap_or_else(|error| {
+    let found = admin.find_similar(name).unwrap_or_else(|error| {
         tracing::error!(%error, "cannot read the index of similar names");
         None
     });
     found.map(|other| other.to_string()).unwrap_or_default()
 }
 
-fn answer(admin: &Admin, reply: Reply) -> Result<wire::StoreResponse, Status> {
+fn answer(admin: &Admin, reply: DepositReply) -> Result<wire::StoreResponse, Status> {
     use wire::store_response::{Ready, Step, Stored};
     let step = match reply {
-        Reply::Ready { upload, offset } => Step::Ready(Ready {
+        DepositReply::Ready { upload, offset } => Step::Ready(Ready {
             upload: upload.into(),
             offset,
         }),
-        Reply::Taken(bytes) => Step::Taken(bytes),
-        Reply::Failed(error) => return Err(fields::to_status(&error)),
-        Reply::Stored(custody) => Step::Stored(Stored {
-            replicas: convert::replicas(&custody.record, &Times::new()),
+        DepositReply::Taken(bytes) => Step::Taken(bytes),
+        DepositReply::Failed(error) => return Err(fields::to_status(&error)),
+        DepositReply::Stored(custody) => Step::Stored(Stored {
+            replicas: convert::wire_replicas(&custody.record, &Times::new()),
             receipt: custody.receipt,
             already: custody.already,
             similar_name: similar(admin, &custody.record.name),

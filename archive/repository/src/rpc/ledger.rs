@@ -6,10 +6,10 @@ use archive_daemon::notify::SendOutcome;
 use archive_ledger::admin::AuditLine;
 use archive_ledger::audit::{Trail, TrailFilter};
 use archive_ledger::audit_log::{LogError, TrailLine};
-use archive_ledger::export::{Export, ExportError};
+use archive_ledger::export::{ExportTablesError, TablesExport};
 use archive_model::FileName;
 use archive_rpc::answers::send_blocking;
-use archive_rpc::{Kind, Page, run_blocking};
+use archive_rpc::{CallErrorKind, Page, run_blocking};
 use bytes::Bytes;
 use proto_archive::{convert as fields, wire};
 use tonic::{Response, Status};
@@ -34,11 +34,12 @@ impl Door {
         let door = self.clone();
         Ok(self.answer_blocking("audit", move |answers| {
             let log = door.settings.data.join("audit");
-            let trail = Trail::read(&door.archive.admin, &log).map_err(|error| failed(&error))?;
+            let trail =
+                Trail::read_trail(&door.archive.admin, &log).map_err(|error| failed(&error))?;
             let mut page = Page::new();
             for entry in trail {
                 let entry = entry.map_err(|error| failed(&error))?;
-                if wanted.has(&entry.line)
+                if wanted.matches_line(&entry.line)
                     && let Some(lines) = page.push(line_message(entry))
                 {
                     send_blocking(answers, wire::AuditResponse { lines })?;
@@ -47,7 +48,7 @@ impl Door {
                     return Ok(());
                 }
             }
-            let lines = page.take();
+            let lines = page.take_page();
             send_blocking(answers, wire::AuditResponse { lines })
         }))
     }
@@ -62,29 +63,31 @@ impl Door {
                 answers,
                 bytes: Vec::with_capacity(2 * BYTES),
             };
-            let stop = door.archive.tasks.stop();
-            let export = Export {
+            let stop = door.archive.tasks.stop_token();
+            let export = TablesExport {
                 admin: &door.archive.admin,
                 log: &log,
                 archive: &door.settings.archive,
                 time: now,
                 is_stopping: &|| stop.is_cancelled(),
             };
-            match export.write(&mut pages) {
+            match export.write_export(&mut pages) {
                 Ok(_) => Ok(()),
-                Err(ExportError::Log(error)) => Err(failed(&error)),
-                Err(ExportError::Database(error)) => Err(super::admin_failed(&error).into()),
-                Err(error @ ExportError::Stopped) => {
-                    Err(Kind::Unavailable.status(error.to_string()))
+                Err(ExportTablesError::Log(error)) => Err(failed(&error)),
+                Err(ExportTablesError::Database(error)) => Err(super::admin_failed(&error).into()),
+                Err(error @ ExportTablesError::Stopped) => {
+                    Err(CallErrorKind::Unavailable.to_status(error.to_string()))
                 }
-                Err(error @ ExportError::Write(_)) => Err(Status::cancelled(error.to_string())),
+                Err(error @ ExportTablesError::Write(_)) => {
+                    Err(Status::cancelled(error.to_string()))
+                }
             }
         })
     }
 
     /// Sends a test notification.
     pub(super) async fn test_notifications(&self) -> wire::NotifyTestResponse {
-        let outcomes = self.notifier.test().await;
+        let outcomes = self.notifier.send_test().await;
         if outcomes.is_empty() {
             let text = "no notification channel is configured: set `notify.command` or \
                         `notify.smtp` in the repository's settings";
@@ -125,7 +128,7 @@ impl Door {
 
 fn failed(error: &LogError) -> Status {
     tracing::error!(%error, "cannot read the audit trail");
-    Kind::Storage.status(error.to_string())
+    CallErrorKind::Storage.to_status(error.to_string())
 }
 
 fn line_message(entry: TrailLine) -> wire::AuditLineState {

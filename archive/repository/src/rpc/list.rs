@@ -3,14 +3,14 @@
 use archive_ledger::admin::{AdminRow, FileWalk};
 use archive_model::limits::MOST_GATHERED_LISTINGS;
 use archive_model::{FileName, NamePattern, ReplicaId};
-use archive_rpc::answers::{Progress, answer_from};
-use archive_rpc::{CallError, Kind, Page};
+use archive_rpc::answers::{WorkProgress, answer_from};
+use archive_rpc::{CallError, CallErrorKind, Page};
 use archive_stores::coordinator::Times;
 use prost::Message;
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
-use super::{Answers, Door, admin_failed, convert, send};
+use super::{Answers, Door, admin_failed, convert, send_answer};
 
 /// A request for a listing.
 pub(super) struct ListJob {
@@ -29,13 +29,13 @@ impl ListJob {
         let matching = fields::name_pattern("match", &request.r#match)?;
         Ok(Self {
             replica,
-            after: fields::after(&request.after)?,
+            after: fields::read_after(&request.after)?,
             matching,
         })
     }
 
     /// Sends the listing.
-    pub(super) async fn run(
+    pub(super) async fn run_list(
         self,
         door: &Door,
         answers: &Answers<wire::ListResponse>,
@@ -53,21 +53,21 @@ impl ListJob {
     ) -> Result<(), Status> {
         let admin = door.archive.admin.clone();
         let mut page = ListPage::new(files);
-        let mut walk = FileWalk::default().behind(self.after.take());
+        let mut walk = FileWalk::default().after_name(self.after.take());
         answer_from(answers, move |outlet| {
-            let is_over = walk.each(&admin, |row| {
+            let is_over = walk.walk_each(&admin, |row| {
                 if row.record.content.is_none() || !self.matching.matches(row.record.name.as_str())
                 {
                     return true;
                 }
                 let full = page.push(entry(&row));
-                full.is_none_or(|full| outlet.send(Ok(full)))
+                full.is_none_or(|full| outlet.send_message(Ok(full)))
             });
             if !is_over.map_err(|error| admin_failed(&error))? {
-                return Ok(Progress::Paused);
+                return Ok(WorkProgress::Paused);
             }
-            outlet.send(Ok(page.end(Vec::new())));
-            Ok(Progress::Done)
+            outlet.send_message(Ok(page.end(Vec::new())));
+            Ok(WorkProgress::Done)
         })
         .await
     }
@@ -79,33 +79,33 @@ impl ListJob {
         answers: &Answers<wire::ListResponse>,
     ) -> Result<(), Status> {
         let _place = door.listings.try_acquire().map_err(|_none_left| {
-            Kind::Busy.status(format!(
+            CallErrorKind::Busy.to_status(format!(
                 "{MOST_GATHERED_LISTINGS} listings of replicas are under way; try again when one has ended"
             ))
         })?;
         let calls = &door.archive.calls;
         let named = |error: CallError| {
-            if error.kind == Kind::TimedOut {
-                return Kind::TimedOut.status(format!("replica {replica}: {error}"));
+            if error.kind == CallErrorKind::TimedOut {
+                return CallErrorKind::TimedOut.to_status(format!("replica {replica}: {error}"));
             }
             Status::from(error)
         };
         let opening = calls.replicas.copies_after(replica, self.after.as_ref());
-        let mut listing = calls.answered(opening).await.map_err(named)?;
+        let mut listing = calls.answered_call(opening).await.map_err(named)?;
         let mut page = ListPage::new(copies);
         loop {
-            let listed = calls.answered(listing.next()).await.map_err(named)?;
+            let listed = calls.answered_call(listing.next()).await.map_err(named)?;
             for copy in listed.items {
                 if !self.matching.matches(copy.name.as_str()) {
                     continue;
                 }
                 if let Some(full) = page.push(fields::file_entry(copy)) {
-                    send(answers, full).await?;
+                    send_answer(answers, full).await?;
                 }
             }
             if let Some(gaps) = listed.end {
                 let gaps = gaps.into_iter().map(fields::gap_message).collect();
-                return send(answers, page.end(gaps)).await;
+                return send_answer(answers, page.end(gaps)).await;
             }
         }
     }
@@ -140,7 +140,7 @@ impl<T: Message> ListPage<T> {
         };
         wire::ListResponse {
             end: Some(end),
-            ..(self.message)(self.page.take())
+            ..(self.message)(self.page.take_page())
         }
     }
 }
@@ -169,7 +169,7 @@ fn entry(row: &AdminRow) -> wire::ListEntry {
         root: content
             .map(|content| fields::root_bytes(&content.root))
             .unwrap_or_default(),
-        replicas: convert::replicas(&row.record, &Times::new()),
+        replicas: convert::wire_replicas(&row.record, &Times::new()),
     }
 }
 

@@ -12,7 +12,7 @@ mod scrubs;
 
 use std::sync::Arc;
 
-use archive_rpc::{Identity, Kind, Role};
+use archive_rpc::{CallErrorKind, Identity, Role};
 use proto_archive::wire;
 use proto_archive::wire::preservation_server::Preservation;
 use tonic::{Request, Response, Status, Streaming};
@@ -26,10 +26,10 @@ impl Preservation for Door {
         request: Request<wire::CheckRequest>,
     ) -> Result<Response<AnswerStream<wire::CheckResponse>>, Status> {
         let who = acting(&request, Role::Officer)?;
-        let scope = check::scope(&request.into_inner(), who)?;
+        let scope = check::check_scope(&request.into_inner(), who)?;
         let door = self.clone();
         Ok(self.answer_until_stop("check", |answers| async move {
-            check::run(&door, &scope, &answers).await
+            check::run_check(&door, &scope, &answers).await
         }))
     }
 
@@ -40,7 +40,7 @@ impl Preservation for Door {
         let wanted = anomalies::AnomalyFilter::new(&request.into_inner())?;
         let door = self.clone();
         Ok(self.answer_until_stop("anomalies", |answers| async move {
-            wanted.run(&door, &answers).await
+            wanted.run_filter(&door, &answers).await
         }))
     }
 
@@ -50,61 +50,62 @@ impl Preservation for Door {
     ) -> Result<Response<AnswerStream<wire::RepairResponse>>, Status> {
         let who = acting(&request, Role::Officer)?;
         let job = repair::RepairJob::new(&request.into_inner(), who)?;
-        job.allow(self).await?;
+        job.allow_repair(self).await?;
         let door = self.clone();
-        Ok(self.answer_until_stop(
-            "repair",
-            |answers| async move { job.run(&door, &answers).await },
-        ))
+        Ok(self.answer_until_stop("repair", |answers| async move {
+            job.run_repair(&door, &answers).await
+        }))
     }
 
     async fn scrubs(
         &self,
         request: Request<wire::ScrubsRequest>,
     ) -> Result<Response<wire::ScrubsResponse>, Status> {
-        scrubs::run(self, request).await.map(Response::new)
+        scrubs::run_scrubs(self, request).await.map(Response::new)
     }
 
     async fn replace(
         &self,
         request: Request<Streaming<wire::ReplaceRequest>>,
     ) -> Result<Response<wire::ReplaceResponse>, Status> {
-        replace::replace(self, request).await.map(Response::new)
+        replace::replace_copy(self, request)
+            .await
+            .map(Response::new)
     }
 
     async fn adopt(
         &self,
         request: Request<wire::AdoptFileRequest>,
     ) -> Result<Response<wire::AdoptFileResponse>, Status> {
-        adopt::adopt(self, request).await.map(Response::new)
+        adopt::adopt_copy(self, request).await.map(Response::new)
     }
 
     async fn attics(
         &self,
         request: Request<wire::AtticsRequest>,
     ) -> Result<Response<AnswerStream<wire::AtticsResponse>>, Status> {
-        attics::attics(self, &request.into_inner())
+        attics::list_attics(self, &request.into_inner())
     }
 
     async fn restore(
         &self,
         request: Request<wire::AtticsRef>,
     ) -> Result<Response<wire::FileEntry>, Status> {
-        people::restore(self, request).await.map(Response::new)
+        people::restore_file(self, request).await.map(Response::new)
     }
 
     async fn ask(
         &self,
         request: Request<wire::AskRequest>,
     ) -> Result<Response<wire::RequestState>, Status> {
-        people::ask(self, request).await.map(Response::new)
+        people::ask_request(self, request).await.map(Response::new)
     }
 
     async fn requests(
         &self,
         request: Request<wire::RequestsRequest>,
     ) -> Result<Response<wire::RequestsResponse>, Status> {
-        people::requests(self, request.into_inner().all)
+        people::list_requests(self, request.into_inner().all)
             .await
             .map(Response::new)
     }
@@ -113,35 +114,41 @@ impl Preservation for Door {
         &self,
         request: Request<wire::RequestRef>,
     ) -> Result<Response<wire::RequestState>, Status> {
-        people::approve(self, request).await.map(Response::new)
+        people::approve_request(self, request)
+            .await
+            .map(Response::new)
     }
 
     async fn withdraw(
         &self,
         request: Request<wire::RequestRef>,
     ) -> Result<Response<wire::RequestState>, Status> {
-        people::withdraw(self, request).await.map(Response::new)
+        people::withdraw_request(self, request)
+            .await
+            .map(Response::new)
     }
 
     async fn volume(
         &self,
         request: Request<wire::VolumeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        people::volume(self, request).await.map(Response::new)
+        people::order_volume(self, request).await.map(Response::new)
     }
 
     async fn node(
         &self,
         request: Request<wire::NodeRequest>,
     ) -> Result<Response<wire::NodeStatus>, Status> {
-        people::node(self, request).await.map(Response::new)
+        people::order_node(self, request).await.map(Response::new)
     }
 
     async fn bootstrap(
         &self,
         request: Request<wire::BootstrapRequest>,
     ) -> Result<Response<wire::BootstrapResponse>, Status> {
-        people::bootstrap(self, request).await.map(Response::new)
+        people::bootstrap_replica(self, request)
+            .await
+            .map(Response::new)
     }
 
     async fn audit(
@@ -176,13 +183,13 @@ impl Door {
     where
         F: Future<Output = Result<(), Status>> + Send + 'static,
     {
-        let stop = self.archive.tasks.stop();
+        let stop = self.archive.tasks.stop_token();
         self.answer(name, |answers| {
             let work = Box::pin(work(answers));
             async move {
                 let stopping = "the repository is stopping; try again when it is back";
                 tokio::select! {
-                    () = stop.cancelled() => Err(Kind::Unavailable.status(stopping)),
+                    () = stop.cancelled() => Err(CallErrorKind::Unavailable.to_status(stopping)),
                     done = work => done,
                 }
             }

@@ -2,7 +2,7 @@
 
 use archive_ledger::custody::FileEvidence;
 use archive_model::ArchiveError;
-use archive_rpc::{Identity, Kind};
+use archive_rpc::{CallErrorKind, Identity};
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
@@ -32,20 +32,20 @@ impl Door {
             .map_err(|error| admin_failed(&error))?;
         let vouched = FileEvidence {
             record: &row.record,
-            now: &self.archive.standing.now(),
+            now: &self.archive.standing.current_snapshot(),
             filed: &filed,
         };
-        if let Some(missing) = vouched.missing() {
+        if let Some(missing) = vouched.missing_reason() {
             let text = format!(
                 "cannot issue a receipt: not every required replica has a good copy of {name}: {missing}"
             );
-            return Err(Kind::NotEnoughReplicas.status(text));
+            return Err(CallErrorKind::NotEnoughReplicas.to_status(text));
         }
         let admission = row.admission.as_deref().unwrap_or_default();
         let receipt = vouched
-            .receipt(admission, self.archive.calls.clock.now(), &self.key)
+            .write_receipt(admission, self.archive.calls.clock.now(), &self.key)
             .map_err(|why| {
-                Kind::Storage.status(format!("cannot issue a receipt of {name}: {why}"))
+                CallErrorKind::Storage.to_status(format!("cannot issue a receipt of {name}: {why}"))
             })?;
         Ok(wire::ReceiptResponse { receipt })
     }

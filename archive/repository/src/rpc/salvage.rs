@@ -7,18 +7,18 @@ use proto_archive::wire;
 use proto_archive::wire::salvage_response::{Hole, Step};
 use tonic::Status;
 
-use super::get::{self, segment};
-use super::{Answers, Door, send};
+use super::get::{self, wire_segment};
+use super::{Answers, Door, send_answer};
 
 /// Sends the file. Adjacent holes of the same sort are merged.
-pub(super) async fn run(
+pub(super) async fn run_salvage(
     job: get::GetJob,
     door: &Door,
     answers: &Answers<wire::SalvageResponse>,
 ) -> Result<(), Status> {
-    step(answers, Step::Head(job.head())).await?;
+    step(answers, Step::Head(job.response_head())).await?;
     let name = job.name().clone();
-    let mut reading = job.open(door);
+    let mut reading = job.open_assembly(door);
     let mut hole: Option<(Range<u64>, bool)> = None;
     while let Some(part) = reading.next().await {
         match part {
@@ -36,13 +36,13 @@ pub(super) async fn run(
             }
             AssembledPart::Proven(proven) => {
                 flush(answers, hole.take()).await?;
-                step(answers, Step::Segment(segment(proven))).await?;
+                step(answers, Step::Segment(wire_segment(proven))).await?;
             }
         }
     }
     flush(answers, hole).await?;
-    for (replica, node) in reading.damaged() {
-        door.preserver.suspect(&name, &replica, node.as_ref());
+    for (replica, node) in reading.damaged_copies() {
+        door.preserver.suspect_copy(&name, &replica, node.as_ref());
     }
     Ok(())
 }
@@ -63,5 +63,5 @@ async fn flush(
 }
 
 async fn step(answers: &Answers<wire::SalvageResponse>, step: Step) -> Result<(), Status> {
-    send(answers, wire::SalvageResponse { step: Some(step) }).await
+    send_answer(answers, wire::SalvageResponse { step: Some(step) }).await
 }

@@ -25,7 +25,7 @@ pub(super) struct Secrets {
 
 impl Secrets {
     /// Reads the files that the settings name.
-    pub(super) fn read(settings: &RepositorySettings) -> Result<Self, StartError> {
+    pub(super) fn read_secrets(settings: &RepositorySettings) -> Result<Self, StartError> {
         let key = settings.read_signing_key()?;
         let trust = settings.read_trust_file(&key)?;
         Ok(Self { key, trust })
@@ -43,7 +43,10 @@ pub(super) struct Ledger {
 
 impl Ledger {
     /// Opens the tables, and refuses settings that leave a replica with copies out.
-    pub(super) async fn open(settings: &Settings, daemon: &Daemon) -> Result<Self, StartError> {
+    pub(super) async fn open_ledger(
+        settings: &Settings,
+        daemon: &Daemon,
+    ) -> Result<Self, StartError> {
         let own = &settings.repository;
         let data = own.data.clone();
         let admin = spawn_blocking(move || Admin::open(&data)).await?;
@@ -51,15 +54,16 @@ impl Ledger {
         admin
             .report_torn_tail(&own.archive, daemon.clock.now())
             .map_err(data_failed)?;
-        daemon.workers.spawn(StampWorker(admin.clone()))?;
+        daemon.workers.spawn_worker(StampWorker(admin.clone()))?;
         let watched = admin.clone();
         daemon
             .tasks
             .spawn_watch("admin-data", daemon.clock.clone(), move || watched.broken());
         let standing = Arc::new(Standing::open(admin.clone()).map_err(data_failed)?);
-        let volumes = admin.volumes().map_err(data_failed)?;
-        let specs = settings.specs();
-        if let Some(replica) = membership::left_out(&volumes, &specs, &standing.now()) {
+        let volumes = admin.known_volumes().map_err(data_failed)?;
+        let specs = settings.replica_specs();
+        if let Some(replica) = membership::left_out(&volumes, &specs, &standing.current_snapshot())
+        {
             let left_out = format!(
                 "replica {replica} has copies of files and is not in the settings: add its [[replica]] again; if it was \
                  given up, `holdfast replica retire {replica}` takes it out of service once it is there, and then it may \

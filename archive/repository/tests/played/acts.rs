@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive_daemon::Clock;
-use archive_decisions::store::Upload;
+use archive_decisions::store::RecordedUpload;
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Anomalies, Filing, Look, LookQuality};
 use archive_model::{
     AnomalyKind, CopyPlace, FileContent, FileName, Finder, Groups, ReplicaKind, Root,
 };
-use archive_proof::{CopyBytes, encode};
+use archive_proof::{CopyBytes, encode_ranges};
 use proto_archive::wire::mend_request::Step;
 use proto_archive::wire::node_server::{Node, NodeServer};
 use proto_archive::wire::preservation_client::PreservationClient;
@@ -154,7 +154,7 @@ impl Node for FakeNode {
         let content = FileContent { root: root(), size };
         let range = 0..size;
         let ranges = std::slice::from_ref(&range);
-        encode(copy, content, ranges, &mut encoded).unwrap();
+        encode_ranges(copy, content, ranges, &mut encoded).unwrap();
         let segment = Segment {
             offset: 0,
             length: size,
@@ -238,7 +238,7 @@ impl ActFixture {
             replicas.push(replica(id, ReplicaKind::Bitarchive, &address));
         }
         let settings = lab.settings(replicas);
-        let started = StartedRepository::start(settings, Clock::system()).await;
+        let started = StartedRepository::start(settings, Clock::system_clock()).await;
         Self {
             lab,
             started,
@@ -301,14 +301,14 @@ fn damage(lab: &Lab) {
     let name = FileName::new("a").unwrap();
     let mut row = admin.file(&name).unwrap().unwrap();
     row.admission = Some("signed".to_owned());
-    row.record.upload = Some(Upload {
+    row.record.upload = Some(RecordedUpload {
         id: "u-1".parse().unwrap(),
         claim: row.record.content.as_ref().unwrap().into(),
     });
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row).unwrap();
-    admin.commit(changes).unwrap();
-    let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row).unwrap();
+    admin.commit_changes(changes).unwrap();
+    let anomalies = Anomalies::open(&admin, Clock::system_clock()).unwrap();
     let filing = Filing {
         file: &name,
         replica: &"one".parse().unwrap(),
@@ -325,7 +325,7 @@ fn damage(lab: &Lab) {
             volume: "v-1".parse().unwrap(),
         }),
     };
-    anomalies.look(filing, &look).unwrap();
+    anomalies.file_look(filing, &look).unwrap();
 }
 
 /// Fails if an act is recorded only once its node has answered: a node whose answer gets lost may have carried it out.

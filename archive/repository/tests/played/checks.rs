@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_daemon::Clock;
 use archive_model::ReplicaKind;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::check_request::Kind as CheckKind;
 use proto_archive::wire::check_response::{Report, Step};
@@ -108,7 +108,7 @@ impl Node for FakeNode {
         let mut script = self.monitor.script();
         script.read.push(self.id);
         if self.id == "n-1" || !script.is_found {
-            return Err(Kind::NotFound.status("a is not there"));
+            return Err(CallErrorKind::NotFound.to_status("a is not there"));
         }
         let read = VerifyResponse {
             bytes: 7,
@@ -137,7 +137,7 @@ async fn check(script: Script) -> (Report, Vec<&'static str>) {
     let routes = Routes::new(ReplicaServer::new(monitor.clone()));
     let endpoint = lab.play("monitor/one", routes).await;
     let settings = lab.settings(vec![replica("one", ReplicaKind::Bitarchive, &endpoint)]);
-    let started = StartedRepository::start(settings, Clock::system()).await;
+    let started = StartedRepository::start(settings, Clock::system_clock()).await;
     let mut officer = PreservationClient::new(lab.channel(&started, "officer/olga"));
     let request = CheckRequest {
         kind: CheckKind::Checksums.into(),

@@ -8,8 +8,8 @@ use std::time::Duration;
 use archive_daemon::{
     Chance, Clock, Daemon, DaemonSettings, NotifySettings, Period, StartError, Tasks,
 };
-use archive_decisions::store::{Content, FileRecord, Phase, ReplicaRecord};
-use archive_durable::{directory, replace, replace_secret};
+use archive_decisions::store::{Content, FileRecord, NamePhase, ReplicaRecord};
+use archive_durable::{directory, replace_file, replace_secret};
 use archive_ledger::admin::{Admin, AdminRow};
 use archive_model::{Digests, FileName, ReplicaKind, ReplicaState, Root};
 use archive_proof::testing::{signing_key, trust_in};
@@ -17,8 +17,8 @@ use archive_repository::settings::{BatchSettings, CheckSettings, DrainSettings, 
 use archive_repository::{ReplicaSettings, RepositorySettings, Settings};
 use archive_rpc::testing::TestAuthority;
 use archive_rpc::{
-    Credentials, ExpectedIdentity, Limits, Role, RpcSettings, ServeError, Server, Services, bind,
-    connect_lazy,
+    Credentials, ExpectedIdentity, Role, RpcLimits, RpcSettings, ServeError, Server, Services,
+    bind_address, connect_lazy,
 };
 use jiff::Timestamp;
 use tempfile::TempDir;
@@ -43,32 +43,34 @@ impl Lab {
         let trust = trust_in(&signing_key());
         let signing = signing_key().to_pem().unwrap();
         let own = lab.authority.pem(&["repository/kb"]);
-        replace(&lab.at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
-        replace(&lab.at("own.pem"), own.certificate.as_bytes()).unwrap();
-        replace(&lab.at("authorities.pem"), own.authorities.as_bytes()).unwrap();
+        replace_file(&lab.at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
+        replace_file(&lab.at("own.pem"), own.certificate.as_bytes()).unwrap();
+        replace_file(&lab.at("authorities.pem"), own.authorities.as_bytes()).unwrap();
         replace_secret(&lab.at("own.key"), own.key.as_bytes()).unwrap();
         replace_secret(&lab.at("signing.pem"), signing.as_bytes()).unwrap();
-        directory::make(&lab.data()).unwrap();
+        directory::make_directory(&lab.data()).unwrap();
         lab
     }
 
     /// Serves with the certificate of `grant`, and returns the address.
     pub(crate) async fn play(&self, grant: &str, routes: Routes) -> String {
         let credentials = self.credentials(grant);
-        let (listener, address) = bind("127.0.0.1:0").await.unwrap();
+        let (listener, address) = bind_address("127.0.0.1:0").await.unwrap();
         let services = Services {
             routes,
-            rules: proto_archive::rules::rules(),
+            rules: proto_archive::rules::archive_rules(),
             descriptors: vec![proto_archive::DESCRIPTORS],
         };
-        let stop = self.tasks.stop();
-        let limits = Limits {
+        let stop = self.tasks.stop_token();
+        let limits = RpcLimits {
             drain: Duration::from_millis(100),
-            ..Limits::default()
+            ..RpcLimits::default()
         };
         self.tasks.spawn("rpc", async move {
-            let server = Server::new(services, credentials).within(limits);
-            server.serve(listener, stop.cancelled_owned()).await?;
+            let server = Server::new(services, credentials).within_limits(limits);
+            server
+                .serve_connections(listener, stop.cancelled_owned())
+                .await?;
             Ok::<(), ServeError>(())
         });
         address.to_string()
@@ -128,12 +130,12 @@ impl Lab {
         copy: ReplicaRecord,
     ) {
         let admin = Admin::init(&self.data()).unwrap();
-        let mut changes = admin.change();
+        let mut changes = admin.begin_changes();
         let replicas = BTreeMap::from([(replica.parse().unwrap(), copy)]);
         for name in names {
             let record = FileRecord {
                 name: FileName::new(name).unwrap(),
-                phase: Phase::Complete,
+                phase: NamePhase::Complete,
                 upload: None,
                 content: Some(Content {
                     size,
@@ -147,9 +149,9 @@ impl Lab {
                 depositor: "harvester/h".to_owned(),
                 admission: None,
             };
-            admin.put(&mut changes, &row).unwrap();
+            admin.put_row(&mut changes, &row).unwrap();
         }
-        admin.commit(changes).unwrap();
+        admin.commit_changes(changes).unwrap();
     }
 
     /// Makes a channel to a repository, with the certificate of `grant`.
@@ -157,8 +159,8 @@ impl Lab {
         let channel = connect_lazy(
             started.address.as_ref().unwrap(),
             &self.credentials(grant),
-            &ExpectedIdentity::role(Role::Repository),
-            &Limits::default(),
+            &ExpectedIdentity::any_of_role(Role::Repository),
+            &RpcLimits::default(),
         );
         channel.unwrap()
     }
@@ -177,8 +179,8 @@ pub(crate) struct StartedRepository {
 
 impl StartedRepository {
     pub(crate) async fn start(settings: Settings, clock: Clock) -> Self {
-        let daemon = Daemon::new(clock, Chance::system());
-        let served = archive_repository::serve(settings, daemon.clone()).await;
+        let daemon = Daemon::new(clock, Chance::system_chance());
+        let served = archive_repository::serve_repository(settings, daemon.clone()).await;
         Self {
             daemon,
             address: served.map(|address| address.to_string()),
@@ -193,12 +195,13 @@ impl StartedRepository {
 /// Stops tasks, each of which must end well.
 async fn end(tasks: &Tasks) {
     tasks.stop_all();
-    tasks.join(Duration::from_secs(40)).await.unwrap();
+    tasks.join_tasks(Duration::from_secs(40)).await.unwrap();
 }
 
 /// Creates the record of a copy that was stored long ago.
 pub(crate) fn stored_copy(node: &str, volume: Option<&str>) -> ReplicaRecord {
-    let mut copy = ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
+    let mut copy =
+        ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH);
     copy.state = ReplicaState::UploadCompleted;
     copy.node = Some(node.parse().unwrap());
     copy.volume = volume.map(|volume| volume.parse().unwrap());

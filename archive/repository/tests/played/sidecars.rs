@@ -19,7 +19,7 @@ fn names(findings: &archive_ledger::restore::RestoreFindings) -> Vec<&str> {
 
 fn files(fixture: &SidecarFixture) -> Vec<(String, usize)> {
     let admin = Admin::init(&fixture.data()).unwrap();
-    let rows = admin.files(None).unwrap().map(Result::unwrap);
+    let rows = admin.list_files(None).unwrap().map(Result::unwrap);
     rows.map(|row| (row.record.name.to_string(), row.record.donors().count()))
         .collect()
 }
@@ -29,7 +29,7 @@ fn is_there(fixture: &SidecarFixture) -> bool {
 }
 
 async fn restore(fixture: &SidecarFixture, partial: bool) -> Result<RestoreReport, RestoreError> {
-    let clock = archive_daemon::Clock::system();
+    let clock = archive_daemon::Clock::system_clock();
     archive_repository::restore::from_replicas(&fixture.settings(), partial, clock).await
 }
 
@@ -68,7 +68,7 @@ async fn signed_files_are_restored_others_named() {
     assert_eq!(row.admission, Some(signed("a", 1)));
     assert_eq!(row.depositor, "harvester/h");
     for (replica, node) in [("one", "one-1"), ("two", "two-1")] {
-        let nodes = admin.nodes(&replica.parse().unwrap()).unwrap();
+        let nodes = admin.list_nodes(&replica.parse().unwrap()).unwrap();
         assert_eq!(nodes, [node.parse().unwrap()]);
     }
     drop(admin);

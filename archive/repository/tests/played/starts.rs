@@ -21,7 +21,7 @@ fn store(lab: &Lab) {
 async fn start(lab: &Lab, replicas: &[&str]) -> StartedRepository {
     let replicas = replicas.iter();
     let replicas = replicas.map(|id| replica(id, ReplicaKind::Bitarchive, "127.0.0.1:1"));
-    StartedRepository::start(lab.settings(replicas.collect()), Clock::system()).await
+    StartedRepository::start(lab.settings(replicas.collect()), Clock::system_clock()).await
 }
 
 /// Fails if a repository starts whose settings lack a replica that has copies, or refuses to start once it is there.
@@ -63,7 +63,7 @@ async fn running_repository_stamps_its_admin_data() {
     store(&lab);
     let started = start(&lab, &["two"]).await;
     assert!(started.address.is_ok(), "{:?}", started.address);
-    let workers = started.daemon.workers.list();
+    let workers = started.daemon.workers.list_workers();
     let is_it = |worker: &WorkerStatus| &*worker.name == "admin-stamp";
     assert!(workers.iter().any(is_it), "{workers:?}");
     started.stop().await;

@@ -13,9 +13,9 @@ use rustls::sign::CertifiedKey;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
-use super::sites::certified;
+use super::sites::read_certified;
 use super::{BrowserError, MakeCertificate};
-use crate::pem::{first, sections};
+use crate::pem::{first_section, pem_sections};
 
 /// The most certificates that are kept.
 const MOST: usize = 1024;
@@ -44,7 +44,7 @@ impl MadeCertificates {
         }
     }
 
-    pub(super) fn forget(&self) {
+    pub(super) fn forget_certificates(&self) {
         *self.cache() = CertificateCache::default();
     }
 
@@ -53,7 +53,10 @@ impl MadeCertificates {
     }
 
     /// Returns the certificate for a host in lower case.
-    pub(super) async fn choose(&self, host: String) -> Result<Arc<CertifiedKey>, BrowserError> {
+    pub(super) async fn choose_certificate(
+        &self,
+        host: String,
+    ) -> Result<Arc<CertifiedKey>, BrowserError> {
         let now = Instant::now();
         if let Some(key) = self.cache().find(&host, now) {
             return Ok(key);
@@ -100,9 +103,9 @@ fn make(
 ) -> Result<CertifiedKey, Box<dyn Error + Send + Sync>> {
     let name = ServerName::try_from(host.to_owned())?;
     let pem = maker.make(host)?;
-    let chain: Vec<CertificateDer<'static>> = sections(&pem.certificate)?;
-    let key: PrivateKeyDer<'static> = first(&pem.key)?;
-    let certified = certified(chain, key)?;
+    let chain: Vec<CertificateDer<'static>> = pem_sections(&pem.certificate)?;
+    let key: PrivateKeyDer<'static> = first_section(&pem.key)?;
+    let certified = read_certified(chain, key)?;
     let own = certified.end_entity_cert()?;
     verify_server_name(&ParsedCertificate::try_from(own)?, &name)?;
     Ok(certified)
@@ -115,7 +118,7 @@ mod tests {
     fn key() -> Arc<CertifiedKey> {
         let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap();
         let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
-        Arc::new(certified(vec![made.cert.der().clone()], key).unwrap())
+        Arc::new(read_certified(vec![made.cert.der().clone()], key).unwrap())
     }
 
     /// Fails if certificates of ever new hosts fill the memory, or one is shown after its time.

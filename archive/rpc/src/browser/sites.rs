@@ -17,7 +17,7 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
 use super::{BrowserError, SiteError, SiteFiles, UnknownHosts};
-use crate::pem::{self, first, sections};
+use crate::pem::{self, first_section, pem_sections};
 
 /// The certificates of sites. They are exchanged as a whole.
 pub(super) struct SiteCertificates {
@@ -48,14 +48,17 @@ impl SiteCertificates {
         })
     }
 
-    pub(super) fn reload(&self, now: SystemTime) -> Result<(), SiteError> {
+    pub(super) fn reload_certificates(&self, now: SystemTime) -> Result<(), SiteError> {
         let sites = Arc::new(Sites::read(&self.files, now)?);
         *self.current.lock() = sites;
         Ok(())
     }
 
     /// Returns the certificate for a host in lower case.
-    pub(super) fn choose(&self, host: Option<String>) -> Result<Arc<CertifiedKey>, BrowserError> {
+    pub(super) fn choose_certificate(
+        &self,
+        host: Option<String>,
+    ) -> Result<Arc<CertifiedKey>, BrowserError> {
         let sites = Arc::clone(&self.current.lock());
         if let Some(key) = host.as_deref().and_then(|host| sites.find(host)) {
             return Ok(key);
@@ -113,12 +116,13 @@ impl SiteFiles {
             path: path.to_owned(),
             reason,
         };
-        let chain = pem::read(&self.certificate).map_err(unread(&self.certificate))?;
+        let chain = pem::read_pem(&self.certificate).map_err(unread(&self.certificate))?;
         let chain: Vec<CertificateDer<'static>> =
-            sections(&chain).map_err(|reason| wrong(&self.certificate, reason))?;
+            pem_sections(&chain).map_err(|reason| wrong(&self.certificate, reason))?;
         let key = pem::read_secret(&self.key).map_err(unread(&self.key))?;
-        let key: PrivateKeyDer<'static> = first(&key).map_err(|reason| wrong(&self.key, reason))?;
-        certified(chain, key).map_err(|reason| SiteError::Key {
+        let key: PrivateKeyDer<'static> =
+            first_section(&key).map_err(|reason| wrong(&self.key, reason))?;
+        read_certified(chain, key).map_err(|reason| SiteError::Key {
             path: self.certificate.clone(),
             reason,
         })
@@ -182,7 +186,7 @@ fn host(name: &GeneralName<'_>) -> Option<String> {
 }
 
 /// Returns certificate and key as one, if they belong together.
-pub(super) fn certified(
+pub(super) fn read_certified(
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 ) -> Result<CertifiedKey, rustls::Error> {

@@ -14,16 +14,16 @@ use rcgen::{
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use x509_parser::parse_x509_crl;
 
-use super::validity::{since_1970, time};
-use super::{Authority, PkiError, parsed, unreadable};
-use crate::pem::first;
-use crate::role::shortened;
+use super::validity::{since_1970, time_at};
+use super::{CertificateAuthority, PkiError, parsed, unreadable};
+use crate::pem::first_section;
+use crate::role::shorten_text;
 
 /// The serial number of a certificate, written in hex.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serial(Vec<u8>);
 
-impl Authority {
+impl CertificateAuthority {
     /// Makes the list of revoked certificates, PEM: those of `previous` and those of `revoke`. `now` is the time of
     /// this list and of the new revocations, `next` the time by which the next list is announced (no peer enforces it:
     /// a list that is out of date still revokes).
@@ -31,7 +31,7 @@ impl Authority {
     /// # Errors
     ///
     /// [`PkiError`] if `previous` is not a list of this authority, or a time is before 1970.
-    pub fn revoke(
+    pub fn revoke_serials(
         &self,
         previous: Option<&str>,
         revoke: &[Serial],
@@ -74,8 +74,8 @@ impl Authority {
     /// [`PkiError`] if the text is not a list of this authority.
     pub fn revoked_in(&self, list: &str) -> Result<BTreeMap<Serial, SystemTime>, PkiError> {
         let what = "the list of revoked certificates";
-        let der =
-            first::<CertificateRevocationListDer<'_>>(list).map_err(|e| unreadable(what, &e))?;
+        let der = first_section::<CertificateRevocationListDer<'_>>(list)
+            .map_err(|e| unreadable(what, &e))?;
         let (_, list) = parse_x509_crl(&der).map_err(|e| unreadable(what, &e))?;
         let own = self.der()?;
         let own = parsed(&own, "the authority's certificate")?;
@@ -86,7 +86,7 @@ impl Authority {
             .map(|entry| {
                 Ok((
                     Serial::new(entry.raw_serial()),
-                    time(entry.revocation_date.timestamp())?,
+                    time_at(entry.revocation_date.timestamp())?,
                 ))
             })
             .collect()
@@ -101,7 +101,8 @@ impl Serial {
     /// [`PkiError`] if the text is not a certificate.
     pub fn of_certificate(certificate: &str) -> Result<Self, PkiError> {
         let what = "the certificate";
-        let der = first::<CertificateDer<'_>>(certificate).map_err(|e| unreadable(what, &e))?;
+        let der =
+            first_section::<CertificateDer<'_>>(certificate).map_err(|e| unreadable(what, &e))?;
         Ok(Self::new(parsed(&der, what)?.raw_serial()))
     }
 
@@ -131,7 +132,7 @@ impl FromStr for Serial {
             Ok(bytes) if (1..=20).contains(&bytes.len()) && bytes.iter().any(|byte| *byte != 0) => {
                 Ok(Self::new(&bytes))
             }
-            _ => Err(PkiError::Serial(shortened(text))),
+            _ => Err(PkiError::Serial(shorten_text(text))),
         }
     }
 }
@@ -147,20 +148,20 @@ mod tests {
     /// Fails if a new revocation list forgets a serial number of the one before, or the time of its revocation.
     #[test]
     fn revocations_are_kept_from_list_to_list() {
-        let authority = Authority::create("lab", long()).unwrap();
+        let authority = CertificateAuthority::create_authority("lab", long()).unwrap();
         let serials: Vec<Serial> = ["0f", "ff01", "7f00000000000000000000000000000000000001"]
             .iter()
             .map(|text| text.parse().unwrap())
             .collect();
         let empty = authority
-            .revoke(None, &[], at(56 * YEAR), at(57 * YEAR))
+            .revoke_serials(None, &[], at(56 * YEAR), at(57 * YEAR))
             .unwrap();
         assert!(authority.revoked_in(&empty).unwrap().is_empty());
         let one = authority
-            .revoke(Some(&empty), &serials[..1], at(57 * YEAR), at(58 * YEAR))
+            .revoke_serials(Some(&empty), &serials[..1], at(57 * YEAR), at(58 * YEAR))
             .unwrap();
         let all = authority
-            .revoke(Some(&one), &serials, at(58 * YEAR), at(59 * YEAR))
+            .revoke_serials(Some(&one), &serials, at(58 * YEAR), at(59 * YEAR))
             .unwrap();
         let expected = serials
             .iter()
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(authority.revoked_in(&all).unwrap(), expected);
         assert!(
             authority
-                .revoke(None, &[], at(57 * YEAR), at(57 * YEAR))
+                .revoke_serials(None, &[], at(57 * YEAR), at(57 * YEAR))
                 .is_err(),
             "ends before it begins"
         );
@@ -179,16 +180,16 @@ mod tests {
     /// Fails if a revocation list with a flipped bit, cut or of another authority is read as one that revokes less.
     #[test]
     fn a_damaged_or_foreign_list_never_forgets_silently() {
-        let authority = Authority::create("lab", long()).unwrap();
+        let authority = CertificateAuthority::create_authority("lab", long()).unwrap();
         let list = authority
-            .revoke(None, &["0f".parse().unwrap()], at(56 * YEAR), at(57 * YEAR))
+            .revoke_serials(None, &["0f".parse().unwrap()], at(56 * YEAR), at(57 * YEAR))
             .unwrap();
-        let foreign = Authority::create("lab", long()).unwrap();
+        let foreign = CertificateAuthority::create_authority("lab", long()).unwrap();
         assert!(matches!(
             foreign.revoked_in(&list),
             Err(PkiError::OtherList)
         ));
-        let der = first::<CertificateRevocationListDer<'_>>(&list).unwrap();
+        let der = first_section::<CertificateRevocationListDer<'_>>(&list).unwrap();
         let whole = authority.revoked_in(&list).unwrap();
         assert_eq!(whole.len(), 1);
         let mut noticed = 0;

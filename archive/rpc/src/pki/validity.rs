@@ -16,7 +16,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    pub(super) fn params(self) -> Result<CertificateParams, PkiError> {
+    pub(super) fn certificate_params(self) -> Result<CertificateParams, PkiError> {
         if self.not_after <= self.not_before {
             return Err(PkiError::Validity);
         }
@@ -43,7 +43,7 @@ pub(super) fn since_1970(time: SystemTime) -> Result<Duration, PkiError> {
         .ok_or(PkiError::Validity)
 }
 
-pub(super) fn time(seconds: i64) -> Result<SystemTime, PkiError> {
+pub(super) fn time_at(seconds: i64) -> Result<SystemTime, PkiError> {
     let seconds = u64::try_from(seconds)
         .ok()
         .filter(|seconds| *seconds <= LAST_SECOND)

@@ -138,7 +138,7 @@ impl Site {
                 let acceptor = Arc::clone(&acceptor);
                 let tell = tell.clone();
                 visits.spawn(async move {
-                    match acceptor.accept(stream).await {
+                    match acceptor.accept_browser(stream).await {
                         Ok(stream) => {
                             let host = stream.host().map(str::to_owned);
                             _ = tell.send(Ok((host, stream.is_http2())));
@@ -331,7 +331,7 @@ async fn sites_are_exchanged_while_browsers_come() {
         .await
         .expect_err("old");
     served.outcome().await.expect_err("old");
-    acceptor.reload(now()).expect("reloaded");
+    acceptor.reload_certificates(now()).expect("reloaded");
     served.visit(&browser, "new.example").await.expect("new");
     served.outcome().await.expect("new");
 
@@ -376,7 +376,7 @@ async fn sites_are_exchanged_while_browsers_come() {
     ];
     for (what, issued, expected) in cases {
         folder.site_of("a", &issued);
-        let error = acceptor.reload(now()).expect_err(what);
+        let error = acceptor.reload_certificates(now()).expect_err(what);
         assert!(expected(&error), "{what}: {error}");
         assert!(error.to_string().contains("a.pem") || what.contains("key"));
         assert!(
@@ -387,10 +387,13 @@ async fn sites_are_exchanged_while_browsers_come() {
         served.outcome().await.expect(what);
     }
     fs::set_permissions(&site.key, Permissions::from_mode(0o644)).expect("opened");
-    let error = acceptor.reload(now()).expect_err("exposed").to_string();
+    let error = acceptor
+        .reload_certificates(now())
+        .expect_err("exposed")
+        .to_string();
     assert!(error.contains("a-key.pem: its mode is 0644"), "{error}");
     fs::remove_file(&site.key).expect("removed");
-    let error = acceptor.reload(now()).expect_err("no key");
+    let error = acceptor.reload_certificates(now()).expect_err("no key");
     assert!(matches!(error, SiteError::Read { .. }), "{error}");
     let huge = SiteFiles {
         certificate: "/dev/zero".into(),

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use archive_rpc::{DrainOutcome, Kind, Limits};
+use archive_rpc::{CallErrorKind, DrainOutcome, RpcLimits};
 use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -21,7 +21,7 @@ use crate::environment::{DoorEnvironment, SERVING};
 #[tokio::test]
 async fn drain_finishes_calls_and_refuses_new_connections() {
     let world = DoorEnvironment::new("lab");
-    let mut server = world.server(Limits::default()).await;
+    let mut server = world.server(RpcLimits::default()).await;
     let ben = world.credentials(&["reader/ben", "harvester/ben"]);
     let channel = server.channel(&ben).await.expect("connected");
     let (chunks, upload) = mpsc::channel::<Bytes>(1);
@@ -69,9 +69,9 @@ async fn drain_finishes_calls_and_refuses_new_connections() {
 async fn calls_that_do_not_end_are_cut() {
     let world = DoorEnvironment::new("lab");
     let mut server = world
-        .server(Limits {
+        .server(RpcLimits {
             drain: Duration::from_millis(50),
-            ..Limits::default()
+            ..RpcLimits::default()
         })
         .await;
     let channel = server
@@ -88,7 +88,11 @@ async fn calls_that_do_not_end_are_cut() {
         .expect("a call")
         .expect("no panic");
     let status = answer.expect_err("cut");
-    assert_eq!(Kind::from_status(&status), Kind::Unavailable, "{status:?}");
+    assert_eq!(
+        CallErrorKind::from_status(&status),
+        CallErrorKind::Unavailable,
+        "{status:?}"
+    );
     let dropped = async {
         while server.echo.dropped.load(Ordering::SeqCst) == 0 {
             tokio::task::yield_now().await;
@@ -101,7 +105,7 @@ async fn calls_that_do_not_end_are_cut() {
 #[tokio::test]
 async fn health_watcher_is_notified_without_delaying_drain() {
     let world = DoorEnvironment::new("lab");
-    let mut server = world.server(Limits::default()).await;
+    let mut server = world.server(RpcLimits::default()).await;
     let channel = server
         .channel(&world.credentials(&["viewer/web"]))
         .await
@@ -132,7 +136,7 @@ async fn health_watcher_is_notified_without_delaying_drain() {
 #[tokio::test]
 async fn a_server_that_is_dropped_leaves_nothing_behind() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let channel = server
         .channel(&world.credentials(&["reader/ben"]))
         .await
@@ -147,8 +151,8 @@ async fn a_server_that_is_dropped_leaves_nothing_behind() {
         .expect("a call")
         .expect("no panic");
     assert_eq!(
-        Kind::from_status(&answer.expect_err("cut")),
-        Kind::Unavailable
+        CallErrorKind::from_status(&answer.expect_err("cut")),
+        CallErrorKind::Unavailable
     );
     let closed = async { while TcpStream::connect(address).await.is_ok() {} };
     in_time(closed).await;

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use archive_rpc::{
-    Authority, CredentialPem, Credentials, DrainOutcome, ExpectedIdentity, Grant,
-    IssuedCertificate, Kind, Limits, Role, Rules, Server, Services, Validity, bind, connect,
+    CallErrorKind, CertificateAuthority, CredentialPem, Credentials, DrainOutcome,
+    ExpectedIdentity, Grant, IssuedCertificate, Role, RpcLimits, Rules, Server, Services, Validity,
+    bind_address, connect_channel,
 };
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -36,13 +37,14 @@ pub(crate) fn years(from: u64, to: u64) -> Validity {
 }
 
 pub(crate) struct DoorEnvironment {
-    pub(crate) authority: Authority,
+    pub(crate) authority: CertificateAuthority,
 }
 
 impl DoorEnvironment {
     pub(crate) fn new(environment: &str) -> Self {
         Self {
-            authority: Authority::create(environment, years(2000, 2200)).expect("authority"),
+            authority: CertificateAuthority::create_authority(environment, years(2000, 2200))
+                .expect("authority"),
         }
     }
 
@@ -52,7 +54,7 @@ impl DoorEnvironment {
             .map(|text| text.parse().expect("grant"))
             .collect();
         self.authority
-            .issue(&grants, &["127.0.0.1"], validity)
+            .issue_certificate(&grants, &["127.0.0.1"], validity)
             .expect("issue")
     }
 
@@ -71,7 +73,7 @@ impl DoorEnvironment {
         Credentials::from_pem(&self.pem(&issued, None), now()).expect("credentials")
     }
 
-    pub(crate) async fn server(&self, limits: Limits) -> TestServer {
+    pub(crate) async fn server(&self, limits: RpcLimits) -> TestServer {
         TestServer::start(self.credentials(&["repository/main"]), limits).await
     }
 }
@@ -79,10 +81,10 @@ impl DoorEnvironment {
 /// Returns the rules of the servers of these tests.
 pub(crate) fn rules() -> Rules {
     Rules::new()
-        .allow("/test.Echo/Who", &[Role::Reader, Role::Operator])
-        .allow("/test.Echo/Wait", &[Role::Reader])
-        .allow("/test.Echo/Take", &[Role::Harvester])
-        .allow("/test.Echo/Give", &[Role::Reader])
+        .allow_call("/test.Echo/Who", &[Role::Reader, Role::Operator])
+        .allow_call("/test.Echo/Wait", &[Role::Reader])
+        .allow_call("/test.Echo/Take", &[Role::Harvester])
+        .allow_call("/test.Echo/Give", &[Role::Reader])
 }
 
 /// A server on a port of its own.
@@ -94,12 +96,12 @@ pub(crate) struct TestServer {
 }
 
 impl TestServer {
-    pub(crate) async fn start(credentials: Credentials, limits: Limits) -> Self {
-        let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
+    pub(crate) async fn start(credentials: Credentials, limits: RpcLimits) -> Self {
+        let (listener, _) = bind_address("127.0.0.1:0").await.expect("bind");
         Self::on(listener, credentials, limits)
     }
 
-    pub(crate) fn on(listener: TcpListener, credentials: Credentials, limits: Limits) -> Self {
+    pub(crate) fn on(listener: TcpListener, credentials: Credentials, limits: RpcLimits) -> Self {
         let address = listener.local_addr().expect("address");
         let echo = Echo::default();
         let services = Services {
@@ -112,8 +114,8 @@ impl TestServer {
         ended.spawn(async move {
             let shutdown = async { drop(stopped.await) };
             Server::new(services, credentials)
-                .within(limits)
-                .serve(listener, shutdown)
+                .within_limits(limits)
+                .serve_connections(listener, shutdown)
                 .await
                 .expect("serve")
         });
@@ -140,8 +142,11 @@ impl TestServer {
         &self,
         credentials: &Credentials,
     ) -> Result<Channel, archive_rpc::ConnectError> {
-        self.channel_to(credentials, &ExpectedIdentity::role(Role::Repository))
-            .await
+        self.channel_to(
+            credentials,
+            &ExpectedIdentity::any_of_role(Role::Repository),
+        )
+        .await
     }
 
     pub(crate) async fn channel_to(
@@ -150,8 +155,8 @@ impl TestServer {
         expected: &ExpectedIdentity,
     ) -> Result<Channel, archive_rpc::ConnectError> {
         let address = self.address.to_string();
-        let limits = Limits::default();
-        in_time(connect(&address, credentials, expected, &limits)).await
+        let limits = RpcLimits::default();
+        in_time(connect_channel(&address, credentials, expected, &limits)).await
     }
 }
 
@@ -171,8 +176,8 @@ pub(crate) const SERVING: i32 = 1;
 pub(crate) fn refused<T: std::fmt::Debug>(outcome: Result<T, Status>, code: tonic::Code) -> String {
     let status = outcome.expect_err("refused");
     assert_eq!(
-        (status.code(), Kind::from_status(&status)),
-        (code, Kind::Refused),
+        (status.code(), CallErrorKind::from_status(&status)),
+        (code, CallErrorKind::Refused),
         "{status:?}"
     );
     status.message().to_owned()

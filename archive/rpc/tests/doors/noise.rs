@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use archive_rpc::{ConnectError, ExpectedIdentity, Kind, Limits, Role, connect, connect_lazy};
+use archive_rpc::{
+    CallErrorKind, ConnectError, ExpectedIdentity, Role, RpcLimits, connect_channel, connect_lazy,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -12,10 +14,10 @@ use tools_testing::in_time;
 use crate::echo::{call, give};
 use crate::environment::{DoorEnvironment, SERVING, TestServer, health};
 
-fn quick() -> Limits {
-    Limits {
+fn quick() -> RpcLimits {
+    RpcLimits {
         handshake: Duration::from_millis(200),
-        ..Limits::default()
+        ..RpcLimits::default()
     }
 }
 
@@ -24,10 +26,10 @@ fn quick() -> Limits {
 async fn idle_handshakes_block_no_other_caller() {
     let world = DoorEnvironment::new("lab");
     let server = world
-        .server(Limits {
+        .server(RpcLimits {
             handshakes: 4,
             handshake: Duration::from_hours(1),
-            ..Limits::default()
+            ..RpcLimits::default()
         })
         .await;
     let mut silent = Vec::new();
@@ -58,7 +60,7 @@ async fn a_handshake_has_a_limit() {
 #[tokio::test]
 async fn garbage_harms_nobody() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let http2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
     let huge_record = [&[0x16, 3, 1, 0xff, 0xff][..], &vec![0; 70_000]].concat();
     let half_hello = [0x16, 3, 1, 2, 0, 1, 0, 1, 0xfc, 3, 3];
@@ -88,16 +90,18 @@ async fn garbage_harms_nobody() {
 async fn excess_connections_are_refused_until_one_closes() {
     let world = DoorEnvironment::new("lab");
     let server = world
-        .server(Limits {
+        .server(RpcLimits {
             connections: 2,
-            ..Limits::default()
+            ..RpcLimits::default()
         })
         .await;
     let ben = world.credentials(&["reader/ben"]);
     let first = server.channel(&ben).await.expect("connected");
     let second = server.channel(&ben).await.expect("connected");
     match server.channel(&ben).await {
-        Err(error @ ConnectError::Broken { .. }) => assert_eq!(error.kind(), Kind::Unavailable),
+        Err(error @ ConnectError::Broken { .. }) => {
+            assert_eq!(error.kind(), CallErrorKind::Unavailable);
+        }
         other => panic!("let in: {other:?}"),
     }
     drop(first);
@@ -119,11 +123,11 @@ async fn excess_connections_are_refused_until_one_closes() {
 async fn client_error_says_what_the_peer_lacks() {
     let world = DoorEnvironment::new("lab");
     let ben = world.credentials(&["reader/ben"]);
-    let expected = ExpectedIdentity::role(Role::Repository);
+    let expected = ExpectedIdentity::any_of_role(Role::Repository);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address").to_string();
     // The listener never answers.
-    let error = connect(&address, &ben, &expected, &quick())
+    let error = connect_channel(&address, &ben, &expected, &quick())
         .await
         .expect_err("no answer");
     assert_eq!(
@@ -133,7 +137,7 @@ async fn client_error_says_what_the_peer_lacks() {
             limit: quick().handshake
         }
     );
-    assert_eq!(error.kind(), Kind::TimedOut);
+    assert_eq!(error.kind(), CallErrorKind::TimedOut);
     // The server answers, but not with TLS.
     let mut impostor = JoinSet::new();
     impostor.spawn(async move {
@@ -145,13 +149,13 @@ async fn client_error_says_what_the_peer_lacks() {
                 .expect("written");
         }
     });
-    let error = connect(&address, &ben, &expected, &Limits::default())
+    let error = connect_channel(&address, &ben, &expected, &RpcLimits::default())
         .await
         .expect_err("not TLS");
     assert!(matches!(error, ConnectError::Broken { .. }), "{error}");
     // No server listens at the address.
     impostor.shutdown().await;
-    let error = connect(&address, &ben, &expected, &Limits::default())
+    let error = connect_channel(&address, &ben, &expected, &RpcLimits::default())
         .await
         .expect_err("nobody");
     assert!(matches!(error, ConnectError::Unreachable { .. }), "{error}");
@@ -165,7 +169,7 @@ async fn client_error_says_what_the_peer_lacks() {
         "http://localhost:1",
         "a/b:1",
     ] {
-        let error = connect(bad, &ben, &expected, &Limits::default())
+        let error = connect_channel(bad, &ben, &expected, &RpcLimits::default())
             .await
             .expect_err(bad);
         assert_eq!(error, ConnectError::Address(bad.to_owned()));
@@ -177,7 +181,7 @@ async fn client_error_says_what_the_peer_lacks() {
         "ho st:1",
         "https://a:1/x",
     ] {
-        let error = connect_lazy(bad, &ben, &expected, &Limits::default());
+        let error = connect_lazy(bad, &ben, &expected, &RpcLimits::default());
         assert!(error.is_err(), "{bad}");
     }
 }
@@ -190,18 +194,22 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bind");
     let address = listener.local_addr().expect("address");
     drop(listener);
-    let expected = ExpectedIdentity::role(Role::Repository);
+    let expected = ExpectedIdentity::any_of_role(Role::Repository);
     let text = format!("https://{address}/");
-    let channel = connect_lazy(&text, &ben, &expected, &Limits::default()).expect("address");
+    let channel = connect_lazy(&text, &ben, &expected, &RpcLimits::default()).expect("address");
     let error = call(&channel, "Who").await.expect_err("nobody there yet");
-    assert_eq!(Kind::from_status(&error), Kind::Unavailable, "{error:?}");
+    assert_eq!(
+        CallErrorKind::from_status(&error),
+        CallErrorKind::Unavailable,
+        "{error:?}"
+    );
     assert!(error.message().contains(&address.to_string()), "{error}");
     for _ in 0..2 {
         let listener = TcpListener::bind(address).await.expect("bind");
         let mut server = TestServer::on(
             listener,
             world.credentials(&["repository/main"]),
-            Limits::default(),
+            RpcLimits::default(),
         );
         let answered = async {
             loop {
@@ -219,12 +227,12 @@ async fn lazy_channel_waits_for_server_and_reconnects() {
 /// Starts a server, and connects a reader to it whose streams are independent of each other.
 async fn independent_streams() -> (TestServer, Channel) {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
-    let limits = Limits::default().with_independent_streams();
-    let expected = ExpectedIdentity::role(Role::Repository);
+    let limits = RpcLimits::default().with_independent_streams();
+    let expected = ExpectedIdentity::any_of_role(Role::Repository);
     let address = server.address.to_string();
-    let channel = connect(&address, &anna, &expected, &limits).await;
+    let channel = connect_channel(&address, &anna, &expected, &limits).await;
     (server, channel.expect("connected"))
 }
 
@@ -247,9 +255,9 @@ async fn unread_streams_delay_no_other_call() {
 #[tokio::test]
 async fn caller_with_too_many_calls_is_refused() {
     let world = DoorEnvironment::new("lab");
-    let limits = Limits {
+    let limits = RpcLimits {
         calls_per_caller: 2,
-        ..Limits::default()
+        ..RpcLimits::default()
     };
     let server = world.server(limits).await;
     let anna = world.credentials(&["reader/anna"]);
@@ -265,8 +273,8 @@ async fn caller_with_too_many_calls_is_refused() {
     }
     let refused = call(&channels[0], "Who").await.expect_err("refused");
     assert_eq!(
-        Kind::from_status(&refused),
-        Kind::Unavailable,
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::Unavailable,
         "{refused:?}"
     );
     assert!(
@@ -289,7 +297,7 @@ async fn caller_with_too_many_calls_is_refused() {
 #[tokio::test]
 async fn calls_given_up_together_harm_no_other() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
     let channel = server.channel(&anna).await.expect("connected");
     // Calls are cancelled at any moment: before they are sent, on their way, or when they are answered.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archive_rpc::{
-    ConnectError, Credentials, ExpectedIdentity, Kind, Limits, Role, Rules, ServeError, Server,
-    Services, bind,
+    CallErrorKind, ConnectError, Credentials, ExpectedIdentity, Role, RpcLimits, Rules, ServeError,
+    Server, Services, bind_address,
 };
 use bytes::Bytes;
 use rustls::pki_types::pem::PemObject;
@@ -23,7 +23,7 @@ use crate::environment::{DoorEnvironment, SERVING, TestServer, health, now, refu
 #[tokio::test]
 async fn right_identity_is_admitted_and_known_to_handler() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let anna = world.credentials(&["officer/anna", "operator/anna"]);
     let channel = server.channel(&anna).await.expect("connected");
     assert_eq!(health(&channel).await.expect("healthy"), SERVING);
@@ -45,7 +45,7 @@ async fn right_identity_is_admitted_and_known_to_handler() {
 #[tokio::test]
 async fn wrong_role_is_refused_before_handler_with_roles() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let channel = server
         .channel(&world.credentials(&["custodian/carl"]))
         .await
@@ -65,7 +65,7 @@ async fn wrong_role_is_refused_before_handler_with_roles() {
 #[tokio::test]
 async fn path_without_rule_is_denied_to_all() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let all: Vec<String> = Role::ALL.iter().map(|role| format!("{role}/x")).collect();
     let all: Vec<&str> = all.iter().map(String::as_str).collect();
     let channel = server
@@ -86,7 +86,7 @@ async fn path_without_rule_is_denied_to_all() {
 #[tokio::test]
 async fn refused_upload_is_answered_while_still_sending() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let channel = server
         .channel(&world.credentials(&["reader/ben"]))
         .await
@@ -102,7 +102,7 @@ async fn refused_upload_is_answered_while_still_sending() {
 #[tokio::test]
 async fn without_a_certificate_nobody_gets_in() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let mut roots = rustls::RootCertStore::empty();
     let authority =
         CertificateDer::from_pem_slice(world.authority.certificate().as_bytes()).expect("pem");
@@ -127,7 +127,7 @@ async fn without_a_certificate_nobody_gets_in() {
 async fn alert(server: &TestServer, credentials: &Credentials) -> String {
     match server.channel(credentials).await {
         Err(error @ ConnectError::Refused { .. }) => {
-            assert_eq!(error.kind(), Kind::Refused);
+            assert_eq!(error.kind(), CallErrorKind::Refused);
             error.to_string()
         }
         other => panic!("not refused: {other:?}"),
@@ -138,7 +138,7 @@ async fn alert(server: &TestServer, credentials: &Credentials) -> String {
 #[tokio::test]
 async fn an_expired_certificate_is_refused() {
     let world = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let old = world.issue(&["officer/anna"], years(2000, 2001));
     // The certificate was valid when it was loaded.
     let old = Credentials::from_pem(&world.pem(&old, None), years(2000, 2001).not_before)
@@ -154,7 +154,7 @@ async fn only_the_revoked_certificate_is_refused() {
     let ben = world.credentials(&["reader/ben"]);
     let list = world
         .authority
-        .revoke(
+        .revoke_serials(
             None,
             std::slice::from_ref(&anna.serial),
             years(2025, 2026).not_before,
@@ -164,7 +164,7 @@ async fn only_the_revoked_certificate_is_refused() {
     let issued = world.issue(&["repository/main"], years(2000, 2200));
     let server =
         Credentials::from_pem(&world.pem(&issued, Some(list)), now()).expect("credentials");
-    let server = TestServer::start(server, Limits::default()).await;
+    let server = TestServer::start(server, RpcLimits::default()).await;
     let anna = Credentials::from_pem(&world.pem(&anna, None), now()).expect("credentials");
     assert!(alert(&server, &anna).await.contains("CertificateRevoked"));
     let channel = server.channel(&ben).await.expect("connected");
@@ -177,10 +177,12 @@ async fn certificate_of_foreign_authority_is_refused_both_ways() {
     // The other environment has the same name.
     let world = DoorEnvironment::new("lab");
     let impostor = DoorEnvironment::new("lab");
-    let server = world.server(Limits::default()).await;
+    let server = world.server(RpcLimits::default()).await;
     let foreign = impostor.credentials(&["officer/anna"]);
     match server.channel(&foreign).await {
-        Err(error @ ConnectError::WrongServer { .. }) => assert_eq!(error.kind(), Kind::Refused),
+        Err(error @ ConnectError::WrongServer { .. }) => {
+            assert_eq!(error.kind(), CallErrorKind::Refused);
+        }
         other => panic!("not refused: {other:?}"),
     }
     // The client trusts the server, and is not trusted.
@@ -211,7 +213,8 @@ async fn server_of_another_environment_is_refused_despite_trust() {
         pem.authorities.clone_from(&both);
         Credentials::from_pem(&pem, now()).expect("credentials")
     };
-    let server = TestServer::start(credentials(&lab, "repository/main"), Limits::default()).await;
+    let server =
+        TestServer::start(credentials(&lab, "repository/main"), RpcLimits::default()).await;
     match server.channel(&credentials(&field, "officer/anna")).await {
         Err(ConnectError::WrongServer { reason, .. }) => {
             assert_eq!(reason, "it is of environment \"lab\", not \"field\"");
@@ -224,15 +227,18 @@ async fn server_of_another_environment_is_refused_despite_trust() {
 #[tokio::test]
 async fn only_the_server_one_meant_will_do() {
     let world = DoorEnvironment::new("lab");
-    let server = TestServer::start(world.credentials(&["node/kb-3"]), Limits::default()).await;
+    let server = TestServer::start(world.credentials(&["node/kb-3"]), RpcLimits::default()).await;
     let anna = world.credentials(&["officer/anna"]);
-    let named = |text: &str| ExpectedIdentity::named(&text.parse().expect("grant"));
-    for right in [ExpectedIdentity::role(Role::Node), named("node/kb-3")] {
+    let named = |text: &str| ExpectedIdentity::named_grant(&text.parse().expect("grant"));
+    for right in [
+        ExpectedIdentity::any_of_role(Role::Node),
+        named("node/kb-3"),
+    ] {
         let channel = server.channel_to(&anna, &right).await.expect("connected");
         assert_eq!(health(&channel).await.expect("healthy"), SERVING);
     }
     for wrong in [
-        ExpectedIdentity::role(Role::Repository),
+        ExpectedIdentity::any_of_role(Role::Repository),
         named("node/kb-4"),
         named("repository/kb-3"),
     ] {
@@ -254,7 +260,7 @@ async fn only_the_server_one_meant_will_do() {
 #[tokio::test]
 async fn server_with_rpc_lacking_rule_does_not_start() {
     let world = DoorEnvironment::new("lab");
-    let (listener, _) = bind("127.0.0.1:0").await.expect("bind");
+    let (listener, _) = bind_address("127.0.0.1:0").await.expect("bind");
     // The package google.protobuf.compiler has no service; a hand-made descriptor set has one.
     let method = prost_types::MethodDescriptorProto {
         name: Some("Burn".into()),
@@ -278,7 +284,7 @@ async fn server_with_rpc_lacking_rule_does_not_start() {
         descriptors: vec![set.leak()],
     };
     let server = Server::new(services, world.credentials(&["node/a"]));
-    let serving = server.serve(listener, std::future::pending());
+    let serving = server.serve_connections(listener, std::future::pending());
     match in_time(Box::pin(serving)).await {
         Err(error @ ServeError::NoRule(_)) => {
             assert_eq!(

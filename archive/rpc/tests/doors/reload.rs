@@ -4,8 +4,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 
 use archive_rpc::{
-    ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError, ExpectedIdentity,
-    Grant, Kind, Limits,
+    CallErrorKind, ConnectError, CredentialFiles, CredentialPem, Credentials, CredentialsError,
+    ExpectedIdentity, Grant, RpcLimits,
 };
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
@@ -77,9 +77,9 @@ async fn certificate_is_exchanged_during_calls() {
     let folder = Folder::new();
     folder.write(&world.pem(&world.issue(&["node/old"], years(2000, 2200)), None));
     let credentials = Credentials::from_files(folder.files(false), now()).expect("credentials");
-    let server = TestServer::start(credentials.clone(), Limits::default()).await;
+    let server = TestServer::start(credentials.clone(), RpcLimits::default()).await;
     let anna = world.credentials(&["reader/anna"]);
-    let named = |text: &str| ExpectedIdentity::named(&text.parse::<Grant>().expect("grant"));
+    let named = |text: &str| ExpectedIdentity::named_grant(&text.parse::<Grant>().expect("grant"));
     let before = server
         .channel_to(&anna, &named("node/old"))
         .await
@@ -92,7 +92,7 @@ async fn certificate_is_exchanged_during_calls() {
     in_time(begun).await.expect("begun").forget();
 
     folder.write(&world.pem(&world.issue(&["node/new"], years(2000, 2200)), None));
-    credentials.reload(now()).expect("reloaded");
+    credentials.reload_files(now()).expect("reloaded");
     assert_eq!(credentials.identity().to_string(), "node/new");
     let after = server
         .channel_to(&anna, &named("node/new"))
@@ -132,11 +132,11 @@ async fn bad_credentials_do_not_replace_good_ones() {
     let serial = archive_rpc::Serial::of_certificate(&other.certificate).expect("serial");
     let own_revoked = world
         .authority
-        .revoke(None, &[serial], years(2025, 2026).not_before, now())
+        .revoke_serials(None, &[serial], years(2025, 2026).not_before, now())
         .expect("list");
     let foreign_list = stranger
         .authority
-        .revoke(None, &[], years(2025, 2026).not_before, now())
+        .revoke_serials(None, &[], years(2025, 2026).not_before, now())
         .expect("list");
     for (what, pem) in [
         ("another's key", with(&|pem| pem.key.clone_from(&good.key))),
@@ -184,7 +184,7 @@ async fn bad_credentials_do_not_replace_good_ones() {
             with(&|pem| pem.revoked = Some(foreign_list.clone())),
         ),
     ] {
-        let error = credentials.replace(&pem, now()).expect_err(what);
+        let error = credentials.replace_pem(&pem, now()).expect_err(what);
         println!("{what}: {error}");
         assert!(
             !format!("{error} {error:?} {pem:?}").contains("PRIVATE KEY"),
@@ -193,12 +193,12 @@ async fn bad_credentials_do_not_replace_good_ones() {
         assert_eq!(credentials.identity().to_string(), "node/a", "{what}");
     }
     fs::remove_file(folder.files(false).key).expect("removed");
-    match credentials.reload(now()) {
+    match credentials.reload_files(now()) {
         Err(CredentialsError::Read { path, .. }) => assert!(path.ends_with("key.pem")),
         other => panic!("taken up: {other:?}"),
     }
-    let server = TestServer::start(credentials, Limits::default()).await;
-    let named = ExpectedIdentity::named(&"node/a".parse().expect("grant"));
+    let server = TestServer::start(credentials, RpcLimits::default()).await;
+    let named = ExpectedIdentity::named_grant(&"node/a".parse().expect("grant"));
     let channel = server
         .channel_to(&world.credentials(&["reader/r"]), &named)
         .await
@@ -245,12 +245,12 @@ async fn revoked_caller_is_cut_off_within_calls() {
     let folder = Folder::new();
     let none = world
         .authority
-        .revoke(None, &[], years(2024, 2025).not_before, now())
+        .revoke_serials(None, &[], years(2024, 2025).not_before, now())
         .expect("list");
     let own = world.issue(&["repository/main"], years(2000, 2200));
     folder.write(&world.pem(&own, Some(none.clone())));
     let credentials = Credentials::from_files(folder.files(true), now()).expect("credentials");
-    let server = TestServer::start(credentials.clone(), Limits::default()).await;
+    let server = TestServer::start(credentials.clone(), RpcLimits::default()).await;
     let anna = world.issue(&["reader/anna"], years(2000, 2200));
     let anna_credentials =
         Credentials::from_pem(&world.pem(&anna, None), now()).expect("credentials");
@@ -264,7 +264,7 @@ async fn revoked_caller_is_cut_off_within_calls() {
 
     let list = world
         .authority
-        .revoke(
+        .revoke_serials(
             Some(&none),
             &[anna.serial],
             years(2025, 2026).not_before,
@@ -272,7 +272,7 @@ async fn revoked_caller_is_cut_off_within_calls() {
         )
         .expect("list");
     folder.write(&world.pem(&own, Some(list)));
-    credentials.reload(now()).expect("reloaded");
+    credentials.reload_files(now()).expect("reloaded");
     let end = async {
         loop {
             match her_stream.next().await {
@@ -282,10 +282,18 @@ async fn revoked_caller_is_cut_off_within_calls() {
         }
     };
     let end = in_time(end).await.expect("an error").expect_err("an error");
-    assert_eq!(Kind::from_status(&end), Kind::Unavailable, "{end:?}");
+    assert_eq!(
+        CallErrorKind::from_status(&end),
+        CallErrorKind::Unavailable,
+        "{end:?}"
+    );
     // The channel connects again by itself, and gets the reason why it cannot.
     let refused = call(&hers, "Who").await.expect_err("refused");
-    assert_eq!(Kind::from_status(&refused), Kind::Refused, "{refused:?}");
+    assert_eq!(
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::Refused,
+        "{refused:?}"
+    );
     assert!(
         refused.message().contains("CertificateRevoked"),
         "{refused}"

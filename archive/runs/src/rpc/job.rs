@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Control, InvalidJob, Stop};
+use archive_batch::{InvalidJob, Stop, StopControl};
 use archive_component::{CompileError, Component};
 use archive_model::Root;
-use archive_rpc::{Answers, InvalidMessage, Kind, run_blocking};
+use archive_rpc::{Answers, CallErrorKind, InvalidMessage, run_blocking};
 use bytes::Bytes;
 use proto_archive::batch_run::JobRun;
 use tokio_stream::{Stream, StreamExt};
@@ -22,7 +22,7 @@ const LARGEST_PIECE: usize = 1 << 20;
 /// Ends the computing of a job when it is dropped.
 #[derive(Default)]
 pub(super) struct StopOnDrop {
-    pub(super) control: Control,
+    pub(super) control: StopControl,
     pub(super) stop: CancellationToken,
 }
 
@@ -39,10 +39,12 @@ pub(super) async fn next<T>(
     idle: Duration,
 ) -> Result<T, Status> {
     let message = tokio::time::timeout(idle, steps.next()).await;
-    let message = message
-        .map_err(|_late| Kind::TimedOut.status(format!("stalled: no message within {idle:?}")))?;
-    message
-        .unwrap_or_else(|| Err(Kind::Unavailable.status("the stream ended: the job is cancelled")))
+    let message = message.map_err(|_late| {
+        CallErrorKind::TimedOut.to_status(format!("stalled: no message within {idle:?}"))
+    })?;
+    message.unwrap_or_else(|| {
+        Err(CallErrorKind::Unavailable.to_status("the stream ended: the job is cancelled"))
+    })
 }
 
 /// Refuses a job of another replica.
@@ -51,18 +53,18 @@ pub(super) fn check_replica(node_jobs: &NodeJobs, run: &JobRun) -> Result<(), In
         return Ok(());
     }
     let reason = format!("is not {}, which this node is of", node_jobs.node.replica);
-    Err(InvalidMessage::invalid("replica", reason))
+    Err(InvalidMessage::invalid_field("replica", reason))
 }
 
 /// Notes on disk that the job runs here, for as long as the returned value lives. A job that has ended this node twice
 /// is refused.
-pub(super) async fn note(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun, Status> {
+pub(super) async fn note_run(node_jobs: &NodeJobs, run: &JobRun) -> Result<NotedRun, Status> {
     let unclean = node_jobs.unclean.clone();
     let id = run.id.clone();
-    let noted = run_blocking(move || unclean.begin(&id)).await?;
+    let noted = run_blocking(move || unclean.begin_run(&id)).await?;
     noted.map_err(|error| match error {
-        BeginError::Refused(..) => Kind::Unavailable.status(error.to_string()),
-        BeginError::Disk(_) => Kind::Storage.status(error.to_string()),
+        BeginError::Refused(..) => CallErrorKind::Unavailable.to_status(error.to_string()),
+        BeginError::Disk(_) => CallErrorKind::Storage.to_status(error.to_string()),
     })
 }
 
@@ -71,9 +73,9 @@ pub(super) async fn wait_for_early_end<T>(
     node_jobs: &NodeJobs,
     answers: &Answers<T>,
     left: Duration,
-    control: &Control,
+    control: &StopControl,
 ) -> Status {
-    let stop = node_jobs.tasks.stop();
+    let stop = node_jobs.tasks.stop_token();
     let time = async {
         // Even a sleep of no time takes a moment.
         if !left.is_zero() {
@@ -84,11 +86,11 @@ pub(super) async fn wait_for_early_end<T>(
         biased;
         () = answers.closed() => Status::cancelled("the caller has gone away"),
         () = stop.cancelled() => {
-            Kind::Unavailable.status("the node is stopping; ask again when it is back")
+            CallErrorKind::Unavailable.to_status("the node is stopping; ask again when it is back")
         }
         () = time => {
             control.stop(Stop::Time);
-            Kind::TimedOut.status("the time of the job is over")
+            CallErrorKind::TimedOut.to_status("the time of the job is over")
         }
     }
 }
@@ -116,8 +118,8 @@ impl ComponentPieces {
     }
 
     /// Adds the next piece.
-    pub(super) fn add(&mut self, piece: &Bytes) -> Result<(), InvalidMessage> {
-        let refused = |reason| Err(InvalidMessage::invalid("component", reason));
+    pub(super) fn add_piece(&mut self, piece: &Bytes) -> Result<(), InvalidMessage> {
+        let refused = |reason| Err(InvalidMessage::invalid_field("component", reason));
         if piece.is_empty() || piece.len() > LARGEST_PIECE {
             return refused(format!("has a message of {} bytes", piece.len()));
         }
@@ -132,42 +134,42 @@ impl ComponentPieces {
 }
 
 /// Compiles a component, one at a time on this node. If the job ends meanwhile, the compiling ends too.
-pub(super) async fn compile(
+pub(super) async fn compile_component(
     node_jobs: &NodeJobs,
     digest: Root,
     ComponentPieces { bytes, .. }: ComponentPieces,
-    control: Control,
+    control: StopControl,
 ) -> Result<Arc<Component>, Status> {
     let found = Root::from_bytes(*blake3::hash(&bytes).as_bytes());
     if found != digest {
         let reason = format!("the component is not {digest}, but {found}: send that one");
-        return Err(Kind::Mismatch.status(reason));
+        return Err(CallErrorKind::Mismatch.to_status(reason));
     }
     let permit = Arc::clone(&node_jobs.compiling).acquire_owned().await;
-    let permit = permit.map_err(|error| Kind::Internal.status(error.to_string()))?;
+    let permit = permit.map_err(|error| CallErrorKind::Internal.to_status(error.to_string()))?;
     let components = node_jobs.components.clone();
     let compiled = run_blocking(move || {
         let _permit = permit;
         // Another job may have compiled the component meanwhile.
         match components.get(&digest) {
             Some(component) => Ok(component),
-            None => components.compile(&bytes, &control),
+            None => components.compile_component(&bytes, &control),
         }
     });
     compiled.await?.map_err(|error| match error {
-        CompileError::Refused(error) => refused(&error),
+        CompileError::Refused(error) => refused_status(&error),
         CompileError::Stopped(_) => Status::cancelled("the job was cancelled"),
-        CompileError::Untried(_) => Kind::Unavailable.status(error.to_string()),
+        CompileError::Untried(_) => CallErrorKind::Unavailable.to_status(error.to_string()),
     })
 }
 
 /// Returns the status for a job that cannot be run.
-pub(super) fn refused(error: &InvalidJob) -> Status {
+pub(super) fn refused_status(error: &InvalidJob) -> Status {
     match error {
-        InvalidJob::Unknown(_) => Kind::NotFound.status(error.to_string()),
+        InvalidJob::Unknown(_) => CallErrorKind::NotFound.to_status(error.to_string()),
         InvalidJob::Missing { .. } | InvalidJob::Argument { .. } => {
-            InvalidMessage::invalid("arguments", error.to_string()).into()
+            InvalidMessage::invalid_field("arguments", error.to_string()).into()
         }
-        InvalidJob::Component(_) => Kind::Mismatch.status(error.to_string()),
+        InvalidJob::Component(_) => CallErrorKind::Mismatch.to_status(error.to_string()),
     }
 }

@@ -8,12 +8,12 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Control, JobError, Sink, Stop};
+use archive_batch::{BatchJobError, Sink, Stop, StopControl};
 use archive_component::Component;
 use archive_model::Program;
 use archive_model::limits::LONGEST_REASON;
-use archive_rpc::answers::{ROOM, open};
-use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind, run_blocking};
+use archive_rpc::answers::{ROOM, open_answers};
+use archive_rpc::{AnswerStream, Answers, CallErrorKind, InvalidMessage, run_blocking};
 use bytes::{Buf, Bytes};
 use proto_archive::batch_run::JobRun;
 use proto_archive::wire::batch_reduce_request::Step as Request;
@@ -27,7 +27,8 @@ use tokio_util::sync::CancellationToken;
 use tonic::{Response, Status};
 
 use super::job::{
-    ComponentPieces, StopOnDrop, check_replica, compile, next, note, wait_for_early_end,
+    ComponentPieces, StopOnDrop, check_replica, compile_component, next, note_run,
+    wait_for_early_end,
 };
 use crate::node_jobs::{NodeJobs, ReduceSlot};
 
@@ -41,7 +42,7 @@ const LARGEST: usize = 1 << 20;
 const PIECE: usize = 256 * 1024;
 
 /// Runs a reduce step for a caller that sends `steps`, for as long as it listens.
-pub(super) fn run<S>(
+pub(super) fn run_reduce<S>(
     node_jobs: &Arc<NodeJobs>,
     idle: Duration,
     steps: S,
@@ -49,7 +50,7 @@ pub(super) fn run<S>(
 where
     S: Stream<Item = Result<BatchReduceRequest, Status>> + Send + Unpin + 'static,
 {
-    let (stream, task) = open(ROOM, |answers| {
+    let (stream, task) = open_answers(ROOM, |answers| {
         let call = ReduceCall {
             node_jobs: Arc::clone(node_jobs),
             input: Input { steps, idle },
@@ -80,11 +81,11 @@ where
         let slot = self.node_jobs.reduce_slot().ok_or_else(|| {
             let most = self.node_jobs.most_reduces();
             let node = &self.node_jobs.node.id;
-            Kind::Busy.status(format!(
+            CallErrorKind::Busy.to_status(format!(
                 "{most} reduce steps run on node {node} already (`batch_node.reduces`); ask again later"
             ))
         })?;
-        let slot = slot.noting(note(&self.node_jobs, &run).await?);
+        let slot = slot.noting_run(note_run(&self.node_jobs, &run).await?);
         let ending = StopOnDrop::default();
         tracing::info!(job = %run.id, program = %run.spec.program, "a reduce step begins");
         let node_jobs = Arc::clone(&self.node_jobs);
@@ -108,7 +109,7 @@ where
         let component = self.component(run, &ending.control).await?;
         if !component.about().reduces {
             let reason = "the component has no reduce step";
-            return Err(Kind::NotFound.status(reason));
+            return Err(CallErrorKind::NotFound.to_status(reason));
         }
         send(&self.answers, Answer::Ready(Ready {})).await?;
         let reduced = self.reduce(component, run, slot, ending).await?;
@@ -119,11 +120,11 @@ where
     async fn component(
         &mut self,
         run: &JobRun,
-        control: &Control,
+        control: &StopControl,
     ) -> Result<Arc<Component>, Status> {
         let Program::Component(digest) = run.spec.program else {
             let reason = "is empty: the repository makes the results of built-in jobs itself";
-            return Err(InvalidMessage::invalid("component", reason).into());
+            return Err(InvalidMessage::invalid_field("component", reason).into());
         };
         let components = self.node_jobs.components.clone();
         if let Some(component) = run_blocking(move || components.get(&digest)).await? {
@@ -135,9 +136,9 @@ where
             let Request::Component(piece) = self.input.next().await? else {
                 return Err(InvalidMessage::unexpected_step("component").into());
             };
-            pieces.add(&piece)?;
+            pieces.add_piece(&piece)?;
         }
-        compile(&self.node_jobs, digest, pieces, control.clone()).await
+        compile_component(&self.node_jobs, digest, pieces, control.clone()).await
     }
 
     /// Computes while the input comes.
@@ -147,7 +148,7 @@ where
         run: &JobRun,
         slot: ReduceSlot,
         ending: &StopOnDrop,
-    ) -> Result<Result<(), JobError>, Status> {
+    ) -> Result<Result<(), BatchJobError>, Status> {
         let (sender, receiver) = mpsc::channel(MESSAGES);
         let stop = ending.stop.clone();
         let mut reader = InputReader {
@@ -169,8 +170,8 @@ where
         let computing = run_blocking(move || {
             let _slot = slot;
             let control = out.control.clone();
-            let reducer = component.reducer(&arguments, limits)?;
-            reducer.reduce(&mut reader, &mut out, &control)?;
+            let reducer = component.make_reducer(&arguments, limits)?;
+            reducer.reduce_outputs(&mut reader, &mut out, &control)?;
             Ok(out.flush()?)
         });
         tokio::pin!(computing);
@@ -186,21 +187,25 @@ where
 
 /// Tells the caller how the step ended.
 async fn report_end(
-    reduced: Result<(), JobError>,
+    reduced: Result<(), BatchJobError>,
     answers: &Answers<BatchReduceResponse>,
 ) -> Result<(), Status> {
     let failure = match reduced {
         Ok(()) => String::new(),
-        Err(JobError::Stopped(Stop::Time)) => {
-            return Err(Kind::TimedOut.status("the time of the job is over"));
+        Err(BatchJobError::Stopped(Stop::Time)) => {
+            return Err(CallErrorKind::TimedOut.to_status("the time of the job is over"));
         }
-        Err(JobError::Stopped(Stop::Output)) => {
-            return Err(Kind::NoSpace.status("the reduce step has written more than it may"));
+        Err(BatchJobError::Stopped(Stop::Output)) => {
+            return Err(
+                CallErrorKind::NoSpace.to_status("the reduce step has written more than it may")
+            );
         }
-        Err(JobError::Stopped(Stop::Cancelled)) => {
+        Err(BatchJobError::Stopped(Stop::Cancelled)) => {
             return Err(Status::cancelled("the job was cancelled"));
         }
-        Err(error @ (JobError::Read(_) | JobError::Failed(_) | JobError::Broken(_))) => {
+        Err(
+            error @ (BatchJobError::Read(_) | BatchJobError::Failed(_) | BatchJobError::Broken(_)),
+        ) => {
             let reason: String = error.to_string().chars().take(LONGEST_REASON).collect();
             if reason.is_empty() {
                 "the reduce step failed without a reason".to_owned()
@@ -232,7 +237,7 @@ where
         let message = next(&mut self.steps, self.idle).await?;
         Ok(message
             .step
-            .ok_or_else(|| InvalidMessage::missing("step"))?)
+            .ok_or_else(|| InvalidMessage::missing_field("step"))?)
     }
 
     /// Passes on all the data. If nobody takes it any longer, the rest is not read.
@@ -247,7 +252,7 @@ where
                 Request::End(_) => return Ok(()),
                 Request::Data(data) => {
                     let reason = format!("has a message of {} bytes", data.len());
-                    return Err(InvalidMessage::invalid("data", reason).into());
+                    return Err(InvalidMessage::invalid_field("data", reason).into());
                 }
                 Request::Open(_) | Request::Component(_) => {
                     return Err(InvalidMessage::unexpected_step("data or end").into());
@@ -291,7 +296,7 @@ struct ResultWriter {
     buffer: Vec<u8>,
     /// The number of bytes that it may still write.
     left: u64,
-    control: Control,
+    control: StopControl,
     stop: CancellationToken,
     runtime: Handle,
 }
@@ -310,13 +315,13 @@ impl ResultWriter {
                 sent = send(&self.answers, step) => sent.ok(),
             }
         });
-        sent.ok_or_else(|| self.control.why().unwrap_or(Stop::Cancelled))
+        sent.ok_or_else(|| self.control.stop_reason().unwrap_or(Stop::Cancelled))
     }
 }
 
 impl Sink for ResultWriter {
     fn write(&mut self, mut bytes: &[u8]) -> Result<(), Stop> {
-        self.control.check()?;
+        self.control.check_stop()?;
         let Some(left) = self.left.checked_sub(bytes.len() as u64) else {
             self.control.stop(Stop::Output);
             return Err(Stop::Output);

@@ -8,11 +8,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_batch::{Control, Plan, Stop};
+use archive_batch::{Plan, Stop, StopControl};
 use archive_bitarchive::{Node, rpc};
 use archive_model::{FileName, Gap, JobClass, JobNode, Program, VolumeName};
-use archive_rpc::answers::open;
-use archive_rpc::{AnswerStream, Answers, InvalidMessage, Kind, run_blocking};
+use archive_rpc::answers::open_answers;
+use archive_rpc::{AnswerStream, Answers, CallErrorKind, InvalidMessage, run_blocking};
 use bytes::Bytes;
 use proto_archive::batch_run::{JobRun, write_done};
 use proto_archive::convert as fields;
@@ -22,7 +22,8 @@ use tokio_stream::{Stream, StreamExt};
 use tonic::{Response, Status};
 
 use super::job::{
-    ComponentPieces, StopOnDrop, check_replica, compile, next, note, refused, wait_for_early_end,
+    ComponentPieces, StopOnDrop, check_replica, compile_component, next, note_run, refused_status,
+    wait_for_early_end,
 };
 use crate::early_end::EarlyEnd;
 use crate::node_jobs::NodeJobs;
@@ -35,7 +36,7 @@ const ANSWERS: usize = 16;
 const EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a job for a caller that sends `steps`, for as long as it listens.
-pub(super) fn run<S>(
+pub(super) fn run_files<S>(
     node_jobs: &Arc<NodeJobs>,
     idle: Duration,
     steps: S,
@@ -43,7 +44,7 @@ pub(super) fn run<S>(
 where
     S: Stream<Item = Result<wire::BatchRunRequest, Status>> + Send + Unpin + 'static,
 {
-    let (stream, task) = open(ANSWERS, |answers| {
+    let (stream, task) = open_answers(ANSWERS, |answers| {
         let call = RunCall {
             node_jobs: Arc::clone(node_jobs),
             idle,
@@ -71,14 +72,14 @@ where
         let batch_run_request::Step::Open(open) = self.step().await? else {
             return Err(InvalidMessage::unexpected_step("open").into());
         };
-        let run = JobRun::read(open)?;
+        let run = JobRun::read_open(open)?;
         check_replica(&self.node_jobs, &run)?;
         let selection = run.spec.selection();
         let selection =
-            selection.map_err(|error| InvalidMessage::invalid("files", error.to_string()))?;
-        let slot = self.node_jobs.slot(run.class).ok_or_else(|| {
+            selection.map_err(|error| InvalidMessage::invalid_field("files", error.to_string()))?;
+        let slot = self.node_jobs.take_slot(run.class).ok_or_else(|| {
             let node = &self.node_jobs.node.id;
-            Kind::Busy.status(match run.class {
+            CallErrorKind::Busy.to_status(match run.class {
                 JobClass::Research => format!(
                     "{} batch jobs run on node {node} already (`batch_node.jobs`); ask again later",
                     self.node_jobs.most_jobs()
@@ -89,7 +90,7 @@ where
                 ),
             })
         })?;
-        let slot = slot.noting(note(&self.node_jobs, &run).await?);
+        let slot = slot.noting_run(note_run(&self.node_jobs, &run).await?);
         let ending = StopOnDrop::default();
         tracing::info!(job = %run.id, program = %run.spec.program, after = run.after.as_ref().map(tracing::field::display), "a batch job begins");
         let node_jobs = Arc::clone(&self.node_jobs);
@@ -114,14 +115,14 @@ where
             control: ending.control.clone(),
             stop: ending.stop.clone(),
         };
-        let mut running = RunningJob::begin(&node_jobs, slot, order);
+        let mut running = RunningJob::begin_job(&node_jobs, slot, order);
         let ended = tokio::select! {
             biased;
             status = &mut over => Err(status),
             status = wait_for_cancel(&mut self.steps) => Err(status),
             ended = forward(&mut running, &node_jobs.node, &answers) => ended,
         };
-        let JobNode { files, bytes, .. } = running.progress();
+        let JobNode { files, bytes, .. } = running.job_progress();
         let why = ended.as_ref().err().map(Status::message);
         tracing::info!(job = %run.id, files, bytes, why, "a batch job has ended");
         ended
@@ -131,15 +132,15 @@ where
         let message = next(&mut self.steps, self.idle).await?;
         Ok(message
             .step
-            .ok_or_else(|| InvalidMessage::missing("step"))?)
+            .ok_or_else(|| InvalidMessage::missing_field("step"))?)
     }
 
     /// Makes the plan for each file.
-    async fn plan(&mut self, run: &JobRun, control: &Control) -> Result<Box<dyn Plan>, Status> {
+    async fn plan(&mut self, run: &JobRun, control: &StopControl) -> Result<Box<dyn Plan>, Status> {
         let digest = match &run.spec.program {
             Program::BuiltIn(name) => {
-                return archive_batch::plan(name, &run.spec.arguments)
-                    .map_err(|error| refused(&error));
+                return archive_batch::plan_job(name, &run.spec.arguments)
+                    .map_err(|error| refused_status(&error));
             }
             Program::Component(digest) => *digest,
         };
@@ -154,15 +155,15 @@ where
                 let batch_run_request::Step::Component(piece) = self.step().await? else {
                     return Err(InvalidMessage::unexpected_step("component").into());
                 };
-                pieces.add(&piece)?;
+                pieces.add_piece(&piece)?;
             }
-            compile(&self.node_jobs, digest, pieces, control.clone()).await?
+            compile_component(&self.node_jobs, digest, pieces, control.clone()).await?
         };
         let arguments = run.spec.arguments.clone();
         let limits = run.spec.limits;
-        run_blocking(move || component.plan(&arguments, limits))
+        run_blocking(move || component.make_plan(&arguments, limits))
             .await?
-            .map_err(|error| refused(&error))
+            .map_err(|error| refused_status(&error))
     }
 
     async fn want(&mut self) -> Result<(), Status> {
@@ -238,7 +239,7 @@ fn written(node: &Node, step: RunStep) -> batch_run_response::Step {
         RunStep::Done(done) => Wire::Done(write_done(*done)),
         RunStep::Progress(progress) => Wire::Progress(fields::job_progress_message(progress)),
         RunStep::End(files, offline) => {
-            let mut gaps = rpc::gaps(node);
+            let mut gaps = rpc::wire_gaps(node);
             for (volume, reason) in offline {
                 if gaps.iter().all(|gap| gap.volume != volume.as_str()) {
                     let replica = node.replica.clone();
@@ -268,15 +269,16 @@ fn answer(step: batch_run_response::Step) -> wire::BatchRunResponse {
 
 fn ended(ended: &EarlyEnd) -> Status {
     match ended {
-        EarlyEnd::Stopped(Stop::Time) => Kind::TimedOut.status("the time of the job is over"),
+        EarlyEnd::Stopped(Stop::Time) => {
+            CallErrorKind::TimedOut.to_status("the time of the job is over")
+        }
         EarlyEnd::Stopped(Stop::Output) => {
-            Kind::NoSpace.status("the job has written more than it may")
+            CallErrorKind::NoSpace.to_status("the job has written more than it may")
         }
         EarlyEnd::Stopped(Stop::Cancelled) => Status::cancelled("the job was cancelled"),
-        EarlyEnd::Node(error) => rpc::status(error),
-        EarlyEnd::Exhausted(why) => {
-            Kind::Unavailable.status(format!("the node can open no more files now: {why}"))
-        }
-        EarlyEnd::Bug(_) => Kind::Internal.status(ended.to_string()),
+        EarlyEnd::Node(error) => rpc::error_status(error),
+        EarlyEnd::Exhausted(why) => CallErrorKind::Unavailable
+            .to_status(format!("the node can open no more files now: {why}")),
+        EarlyEnd::Bug(_) => CallErrorKind::Internal.to_status(ended.to_string()),
     }
 }

@@ -5,12 +5,12 @@ use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use archive_batch::{Control, File, Job, JobError, Plan, Reads, Reduce, Sink, Stop};
+use archive_batch::{BatchJobError, File, Job, Plan, Reads, Reduce, Sink, Stop, StopControl};
 use archive_bitarchive::Condition;
 use archive_bitarchive::settings::NodeBatchSettings;
 use archive_daemon::ByteSize;
 use archive_model::{FileName, JobId, Mode, Program, Root};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::convert as fields;
 use proto_archive::wire::batch_run_request;
 use proto_archive::wire::batch_run_response::{Done, End, Step};
@@ -38,7 +38,11 @@ fn root(bytes: &[u8]) -> Root {
 }
 
 fn field(status: &Status) -> String {
-    assert_eq!(Kind::from_status(status), Kind::Invalid, "{status:?}");
+    assert_eq!(
+        CallErrorKind::from_status(status),
+        CallErrorKind::Invalid,
+        "{status:?}"
+    );
     status.message().split('`').nth(1).unwrap().to_owned()
 }
 
@@ -56,7 +60,7 @@ impl Caller {
     /// Makes a caller that may be silent for `idle` while it owes a message.
     fn waited_for(node_jobs: &Arc<NodeJobs>, idle: Duration) -> Self {
         let (says, said) = mpsc::channel(4);
-        let answers = run::run(node_jobs, idle, ReceiverStream::new(said));
+        let answers = run::run_files(node_jobs, idle, ReceiverStream::new(said));
         Self {
             says,
             answers: answers.into_inner(),

@@ -85,7 +85,7 @@ pub(super) struct CountedRead {
 
 impl DonorLoad {
     /// Sorts the donors into the order in which they are asked; donors that are alike keep their order.
-    pub(super) fn order(
+    pub(super) fn order_donors(
         &self,
         mut donors: Vec<Donor>,
         is_silent: impl Fn(&Donor) -> bool,
@@ -104,7 +104,7 @@ impl DonorLoad {
     }
 
     /// Counts a read from the replica until the returned value is dropped.
-    pub(super) fn begin(&self, replica: &ReplicaId) -> CountedRead {
+    pub(super) fn begin_read(&self, replica: &ReplicaId) -> CountedRead {
         self.lock().entry(replica.clone()).or_default().under_way += 1;
         CountedRead {
             load: self.clone(),
@@ -147,7 +147,7 @@ mod tests {
             bad: Groups::none(),
         };
         let donors = ["one", "three", "two"].map(donor).to_vec();
-        let ordered = load.order(donors, |donor| donor.replica.as_str() == silent, now);
+        let ordered = load.order_donors(donors, |donor| donor.replica.as_str() == silent, now);
         let names = ordered.iter().map(|donor| donor.replica.to_string());
         names.collect()
     }
@@ -158,8 +158,8 @@ mod tests {
         let load = DonorLoad::default();
         let now = Instant::now();
         assert_eq!(order(&load, "", now), ["one", "three", "two"]);
-        let first = load.begin(&id("one"));
-        let _second = load.begin(&id("three"));
+        let first = load.begin_read(&id("one"));
+        let _second = load.begin_read(&id("three"));
         assert_eq!(order(&load, "", now), ["two", "one", "three"]);
         drop(first);
         assert_eq!(order(&load, "", now), ["one", "two", "three"]);
@@ -170,7 +170,7 @@ mod tests {
     fn silent_and_slow_replicas_are_asked_last() {
         let load = DonorLoad::default();
         let now = Instant::now();
-        let _busy = load.begin(&id("two"));
+        let _busy = load.begin_read(&id("two"));
         load.note_slow(&id("one"), now);
         assert_eq!(order(&load, "three", now), ["two", "one", "three"]);
         let later = now + SLOW_FOR;

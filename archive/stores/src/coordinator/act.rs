@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_decisions::store::{Effect, Requester, Upload};
+use archive_decisions::store::{Effect, RecordedUpload, Requester};
 use archive_ledger::admin::{AdminError, AdminRow, AuditLine};
 use archive_ledger::custody::FileEvidence;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use super::{Active, Coordinator, CoordinatorError, Step};
 use crate::assemble::Donor;
 use crate::copier::CopyOrder;
-use crate::depositor::{Custody, DepositStream, Reply};
-use crate::transfer::{Arrival, Item, UploadVerdict};
+use crate::depositor::{CustodyAnswer, DepositReply, DepositStream};
+use crate::transfer::{DepositArrival, StoringFile, UploadVerdict};
 
 /// A decision about a file: the effects that are to be carried out.
 pub(super) struct FileDecision {
@@ -42,9 +42,9 @@ impl FileDecision {
 
 impl Coordinator {
     /// Remembers every decision of the round, in one synced batch; then does what was decided.
-    pub(super) fn act(&mut self, all: Vec<FileDecision>) -> Step<()> {
+    pub(super) fn act_on_decisions(&mut self, all: Vec<FileDecision>) -> Step<()> {
         let now = self.parts.clock.now();
-        let mut changes = self.parts.admin.change();
+        let mut changes = self.parts.admin.begin_changes();
         let mut is_changed = false;
         let mut followed = Vec::new();
         // Callers that wait hear that their decision is remembered.
@@ -56,22 +56,22 @@ impl Coordinator {
                         let (row, line) = self.row(name, by.as_deref(), now)?;
                         self.parts
                             .admin
-                            .put(&mut changes, &row)
+                            .put_row(&mut changes, &row)
                             .map_err(AdminError::from)?;
-                        changes.note(line);
+                        changes.note_line(line);
                         is_changed = true;
-                        if self.followers.has(name) {
+                        if self.followers.has_followers(name) {
                             followed.push(row.record);
                         }
                     }
                     Effect::Expire { .. } => {
                         self.parts
                             .admin
-                            .forget(&mut changes, name)
+                            .forget_file(&mut changes, name)
                             .map_err(AdminError::from)?;
                         is_changed = true;
                         let active = self.files.get(name);
-                        let active = active.filter(|_| self.followers.has(name));
+                        let active = active.filter(|_| self.followers.has_followers(name));
                         followed.extend(active.map(|active| active.state.record().clone()));
                     }
                     Effect::Source { .. }
@@ -83,8 +83,8 @@ impl Coordinator {
                     | Effect::SetTimer(_) => {}
                     Effect::Answer { requester, result } => {
                         is_acknowledged = true;
-                        if let Some(line) = self.refusal(name, *requester, result, now) {
-                            changes.note(line);
+                        if let Some(line) = self.find_refusal(name, *requester, result, now) {
+                            changes.note_line(line);
                             is_changed = true;
                         }
                     }
@@ -96,10 +96,10 @@ impl Coordinator {
             committed.map_err(AdminError::from)?;
         }
         for record in &followed {
-            self.followers.tell(record);
+            self.followers.tell_followers(record);
         }
         if is_acknowledged {
-            self.parts.admin.stamp().map_err(AdminError::from)?;
+            self.parts.admin.write_stamp().map_err(AdminError::from)?;
         }
         self.close_returned_copies()?;
         let names: Vec<FileName> = all.iter().map(|decided| decided.name.clone()).collect();
@@ -108,7 +108,9 @@ impl Coordinator {
         }
         for name in names {
             if let Some(active) = self.files.get(&name) {
-                self.parts.retries.set(&name, active.state.retries());
+                self.parts
+                    .retries
+                    .set_times(&name, active.state.retry_times());
             }
             self.let_go(&name, now);
         }
@@ -120,9 +122,9 @@ impl Coordinator {
         let is_idle = |active: &&Active| active.state.is_idle();
         if let Some(active) = self.files.get(name).filter(is_idle) {
             if let Some(upload) = &active.state.record().upload {
-                self.parts.transfers.resume_points.forget(&upload.id);
+                self.parts.transfers.resume_points.forget_points(&upload.id);
             }
-            self.forget(name);
+            self.forget_file(name);
         } else {
             self.leave_out(name, now);
         }
@@ -186,7 +188,9 @@ impl Coordinator {
         for effect in effects {
             match effect {
                 Effect::Persist => {}
-                Effect::Expire { upload } => self.parts.transfers.resume_points.forget(&upload),
+                Effect::Expire { upload } => {
+                    self.parts.transfers.resume_points.forget_points(&upload);
+                }
                 Effect::Source { requester } => source = Some((requester, Vec::new())),
                 Effect::BeginUpload { replica, .. } => {
                     if let Some((_, targets)) = &mut source {
@@ -195,9 +199,12 @@ impl Coordinator {
                 }
                 Effect::Compare { requester } => {
                     if let Some((source, upload)) = self.take_source(name, requester) {
-                        self.parts
-                            .transfers
-                            .compare(name.clone(), upload.id, requester, source);
+                        self.parts.transfers.compare_content(
+                            name.clone(),
+                            upload.id,
+                            requester,
+                            source,
+                        );
                     }
                 }
                 Effect::Seal => {
@@ -211,7 +218,7 @@ impl Coordinator {
                 Effect::Probe { replica } => {
                     self.parts
                         .copier
-                        .probe(name.clone(), replica, self.parts.limits.probe);
+                        .probe_replica(name.clone(), replica, self.parts.limits.probe);
                 }
                 Effect::CopyFrom { replica, donor } => self.copy(name, replica, &donor),
                 Effect::Answer { requester, result } => {
@@ -239,8 +246,8 @@ impl Coordinator {
         let Some(active) = self.files.get_mut(name) else {
             return Ok(());
         };
-        let arrival = Arrival {
-            item: Item {
+        let arrival = DepositArrival {
+            item: StoringFile {
                 name: name.clone(),
                 upload: upload.id,
                 size: upload.claim.size,
@@ -250,7 +257,7 @@ impl Coordinator {
             source,
         };
         active.source = Some(requester);
-        active.seal = Some(self.parts.transfers.start(arrival, targets));
+        active.seal = Some(self.parts.transfers.start_transfer(arrival, targets));
         Ok(())
     }
 
@@ -260,7 +267,7 @@ impl Coordinator {
         &mut self,
         name: &FileName,
         requester: Requester,
-    ) -> Option<(DepositStream, Upload)> {
+    ) -> Option<(DepositStream, RecordedUpload)> {
         let depositor = self.depositors.get_mut(&requester)?;
         let upload = self.files.get(name)?.state.record().upload.clone()?;
         Some((depositor.source.take()?, upload))
@@ -274,7 +281,7 @@ impl Coordinator {
         if let (Some(content), Some(upload), Some(admission)) =
             (&record.content, &record.upload, &active.admission)
         {
-            let item = Item {
+            let item = StoringFile {
                 name: name.clone(),
                 upload: upload.id.clone(),
                 size: content.size,
@@ -287,7 +294,7 @@ impl Coordinator {
                 bad: Groups::none(),
             };
             let donors = std::iter::once(donor).chain(others).map(give).collect();
-            self.parts.copier.copy(CopyOrder {
+            self.parts.copier.copy_file(CopyOrder {
                 item,
                 root: content.root,
                 replica,
@@ -308,8 +315,8 @@ impl Coordinator {
             return Ok(());
         };
         let reply = if let Err(error) = result {
-            self.parts.transfers.stores.refuse(&error);
-            Reply::Failed(error)
+            self.parts.transfers.stores.count_refusal(&error);
+            DepositReply::Failed(error)
         } else {
             let absent = || CoordinatorError::Absent(name.clone());
             let active = self.files.get(name).ok_or_else(absent)?;
@@ -322,27 +329,27 @@ impl Coordinator {
                 .map_err(AdminError::from)?;
             let vouched = FileEvidence {
                 record: &record,
-                now: &self.parts.standing.now(),
+                now: &self.parts.standing.current_snapshot(),
                 filed: &filed,
             };
             // The record says that every required replica has the file; anomalies and retired places may say otherwise.
-            if vouched.missing().is_none() {
+            if vouched.missing_reason().is_none() {
                 let receipt = vouched
-                    .receipt(admission, now, &self.parts.key)
+                    .write_receipt(admission, now, &self.parts.key)
                     .map_err(|why| CoordinatorError::Sign(name.clone(), why))?;
                 let already = !depositor.sent;
                 self.parts.transfers.stores.acknowledged.inc();
-                Reply::Stored(Box::new(Custody {
+                DepositReply::Stored(Box::new(CustodyAnswer {
                     receipt,
                     already,
                     record,
                 }))
             } else {
-                let lacking = vouched.lacking().into_iter();
-                Reply::Failed(ArchiveError::NotEnoughReplicas {
+                let lacking = vouched.lacking_replicas().into_iter();
+                DepositReply::Failed(ArchiveError::NotEnoughReplicas {
                     name: name.clone(),
                     failures: lacking
-                        .map(|(id, doubt)| (id.clone(), doubt.failure()))
+                        .map(|(id, doubt)| (id.clone(), doubt.store_failure()))
                         .collect(),
                     again: None,
                 })

@@ -12,7 +12,7 @@ use crate::mail::Admittance;
 
 impl Coordinator {
     /// Remembers the file, if nobody has its name, and has it copied into replicas that lack it.
-    pub(super) fn admit(
+    pub(super) fn admit_file(
         &mut self,
         Admittance { row, who, done }: Admittance,
         now: Timestamp,
@@ -28,12 +28,12 @@ impl Coordinator {
         }
         let copies = row.record.replicas.iter();
         let copies = copies.map(|(id, copy)| format!("{id}: {}", copy.state));
-        let mut changes = self.parts.admin.change();
+        let mut changes = self.parts.admin.begin_changes();
         self.parts
             .admin
-            .put(&mut changes, &row)
+            .put_row(&mut changes, &row)
             .map_err(AdminError::from)?;
-        changes.note(AuditLine {
+        changes.note_line(AuditLine {
             at: now,
             who,
             file: Some(name.clone()),
@@ -43,8 +43,11 @@ impl Coordinator {
                 copies.collect::<Vec<_>>().join("; ")
             ),
         });
-        self.parts.admin.commit(changes).map_err(AdminError::from)?;
-        self.followers.tell(&row.record);
+        self.parts
+            .admin
+            .commit_changes(changes)
+            .map_err(AdminError::from)?;
+        self.followers.tell_followers(&row.record);
         if !row.record.is_final() {
             let (active, first) = Active::restore(row, now, &self.parts.limits);
             self.files.insert(name.clone(), active);

@@ -1,6 +1,6 @@
 //! The application of an event to a file in memory: the store core decides, and the file's entry follows the decision.
 
-use archive_decisions::store::{Effect, Event};
+use archive_decisions::store::{Effect, StoringEvent};
 use archive_model::{FileName, UploadId};
 use jiff::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::transfer::UploadVerdict;
 /// An event of a file, and who caused it.
 pub(super) struct FileEvent {
     pub(super) name: FileName,
-    pub(super) event: Event,
+    pub(super) event: StoringEvent,
     /// The person or part that caused the event, as `role/name`; `None` if the archive did it by itself.
     pub(super) by: Option<String>,
 }
@@ -38,12 +38,12 @@ struct BeforeEvent {
 }
 
 impl BeforeEvent {
-    fn new(active: &Active, event: &Event) -> Self {
+    fn new(active: &Active, event: &StoringEvent) -> Self {
         let record = active.state.record();
         let ended = event.ended_stream();
         Self {
             is_source_end: ended.is_some() && active.source == ended,
-            is_readmission: matches!(event, Event::Readmitted { .. }),
+            is_readmission: matches!(event, StoringEvent::Readmitted { .. }),
             was_fixed: record.content.is_some(),
             back: ReturnedCopy::from_event(record, event),
         }
@@ -52,7 +52,11 @@ impl BeforeEvent {
 
 impl Coordinator {
     /// Applies an event to its file. Returns what was decided, or `None` if the file is not in memory.
-    pub(super) fn apply(&mut self, file_event: FileEvent, now: Timestamp) -> Option<FileDecision> {
+    pub(super) fn apply_event(
+        &mut self,
+        file_event: FileEvent,
+        now: Timestamp,
+    ) -> Option<FileDecision> {
         let FileEvent {
             name,
             mut event,
@@ -61,10 +65,10 @@ impl Coordinator {
         let request = self.take_request(&name, &mut event);
         let active = self.files.get_mut(&name)?;
         let before = BeforeEvent::new(active, &event);
-        let effects = active.state.apply(event, now, &self.parts.limits);
+        let effects = active.state.apply_event(event, now, &self.parts.limits);
         if let Some(request) = request {
             if let Some(abandoned) = active.follow_request(request) {
-                self.parts.transfers.resume_points.forget(&abandoned);
+                self.parts.transfers.resume_points.forget_points(&abandoned);
             }
         } else {
             active.follow_admission(&before, &effects, by.as_ref());
@@ -80,8 +84,8 @@ impl Coordinator {
 
     /// Takes the request of a depositor out of an event, and says in the event whether the depositor resumes an
     /// upload of its own. Returns `None` if the event is no request, or the depositor has gone away.
-    fn take_request(&self, name: &FileName, event: &mut Event) -> Option<StoreRequest> {
-        let Event::Asked {
+    fn take_request(&self, name: &FileName, event: &mut StoringEvent) -> Option<StoreRequest> {
+        let StoringEvent::Asked {
             upload,
             requester,
             resumes,

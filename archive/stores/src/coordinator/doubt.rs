@@ -1,7 +1,7 @@
 //! Filed anomalies of a file, as the coordinator uses them: a copy that is known to be gone is asked for again when
 //! somebody sends the bytes, and the anomaly of its absence is closed when it is there.
 
-use archive_decisions::store::{Event, FileRecord};
+use archive_decisions::store::{FileRecord, StoringEvent};
 use archive_ledger::admin::AdminError;
 use archive_ledger::anomalies::{AnomalyRow, Filing, Look, LookQuality};
 use archive_ledger::custody::FileEvidence;
@@ -25,7 +25,7 @@ pub(super) struct ReturnedCopy {
 impl ReturnedCopy {
     /// Returns the copy that the event may make count again; `None` if it counts already, or if the event stores no
     /// copy.
-    pub(super) fn from_event(record: &FileRecord, event: &Event) -> Option<Self> {
+    pub(super) fn from_event(record: &FileRecord, event: &StoringEvent) -> Option<Self> {
         let (replica, node, volume, is_read) = event.stored_copy()?;
         let counts = |copy: &archive_decisions::store::ReplicaRecord| copy.state.is_completed();
         (!record.replicas.get(replica).is_some_and(counts)).then(|| Self {
@@ -49,7 +49,7 @@ impl ReturnedCopy {
 impl Coordinator {
     /// Stops counting copies that are known not to be there. This is done before a depositor is heard, so that they
     /// are asked for, copied from a good one, or taken from the depositor.
-    pub(super) fn reopen(
+    pub(super) fn reopen_file(
         &mut self,
         name: &FileName,
         now: Timestamp,
@@ -66,8 +66,12 @@ impl Coordinator {
             .anomalies
             .rows_of(name)
             .map_err(AdminError::from)?;
-        for event in given_up(active.state.record(), &self.parts.standing.now(), &filed) {
-            let decided = active.state.apply(event, now, &self.parts.limits);
+        for event in given_up(
+            active.state.record(),
+            &self.parts.standing.current_snapshot(),
+            &filed,
+        ) {
+            let decided = active.state.apply_event(event, now, &self.parts.limits);
             all.push(FileDecision::by_itself(name.clone(), decided));
         }
         Ok(())
@@ -105,7 +109,7 @@ impl Coordinator {
             };
             self.parts
                 .anomalies
-                .look(filing, &look)
+                .file_look(filing, &look)
                 .map_err(AdminError::from)?;
             if back.is_read {
                 self.parts
@@ -119,7 +123,11 @@ impl Coordinator {
 }
 
 /// Returns the events that tell the store core which copies are known not to be there. Pure.
-fn given_up(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]) -> Vec<Event> {
+fn given_up(
+    record: &FileRecord,
+    now: &StandingSnapshot,
+    filed: &[AnomalyRow],
+) -> Vec<StoringEvent> {
     let vouched = FileEvidence { record, now, filed };
     let has_bytes = vouched.has_bytes();
     let mut events = Vec::new();
@@ -133,17 +141,17 @@ fn given_up(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]) -
                 // An accepted anomaly counts only if no replica has good bytes.
                 && (row.filed.accepted.is_none() || !has_bytes)
         };
-        if !now.counts(id, copy) {
+        if !now.copy_counts(id, copy) {
             let why = "what held it was retired".to_owned();
-            events.push(Event::Wanted {
+            events.push(StoringEvent::Wanted {
                 replica: id.clone(),
                 kind: copy.kind,
                 required: copy.required,
-                gone: copy.place().map(|place| (place, why)),
+                gone: copy.copy_place().map(|place| (place, why)),
             });
         } else if filed.iter().any(|row| is_missing(&row)) {
             let replica = id.clone();
-            events.push(Event::Gone { replica });
+            events.push(StoringEvent::Gone { replica });
         }
     }
     events

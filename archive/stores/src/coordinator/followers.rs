@@ -12,7 +12,11 @@ pub(super) struct Followers(HashMap<FileName, Vec<watch::Sender<Option<FileRecor
 
 impl Followers {
     /// Adds a caller, and forgets those who do not listen any more.
-    pub(super) fn add(&mut self, name: FileName, records: watch::Sender<Option<FileRecord>>) {
+    pub(super) fn add_follower(
+        &mut self,
+        name: FileName,
+        records: watch::Sender<Option<FileRecord>>,
+    ) {
         self.0.retain(|_, followers| {
             followers.retain(|follower| !follower.is_closed());
             !followers.is_empty()
@@ -21,12 +25,12 @@ impl Followers {
     }
 
     /// Whether somebody follows the file.
-    pub(super) fn has(&self, name: &FileName) -> bool {
+    pub(super) fn has_followers(&self, name: &FileName) -> bool {
         self.0.contains_key(name)
     }
 
     /// Tells the followers of a file its record, as it was remembered.
-    pub(super) fn tell(&self, record: &FileRecord) {
+    pub(super) fn tell_followers(&self, record: &FileRecord) {
         for follower in self.0.get(&record.name).into_iter().flatten() {
             follower.send_replace(Some(record.clone()));
         }

@@ -7,7 +7,7 @@
 //! Not promised: that a file is tried again exactly when its pause is over, where there are too many.
 
 use archive_ledger::admin::{AdminError, FileWalk, PageLimits};
-use archive_model::{FileName, later};
+use archive_model::{FileName, time_after};
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Active, Coordinator, FileDecision, Step};
@@ -39,12 +39,12 @@ pub(super) struct FilePager {
 
 impl FilePager {
     /// Begins the first pass.
-    pub(super) fn begin(&mut self, now: Timestamp) {
+    pub(super) fn begin_paging(&mut self, now: Timestamp) {
         self.next = Some(now);
     }
 
     /// Returns the time at which the walk continues.
-    pub(super) const fn due(&self) -> Option<Timestamp> {
+    pub(super) const fn next_due(&self) -> Option<Timestamp> {
         self.next
     }
 
@@ -55,7 +55,7 @@ impl FilePager {
     /// Notes that a file that is not done was forgotten: this pass may be beyond it, so that another one follows.
     fn left_out(&mut self, now: Timestamp) {
         self.is_behind = true;
-        self.next.get_or_insert(later(now, AGAIN));
+        self.next.get_or_insert(time_after(now, AGAIN));
     }
 
     fn ended(&mut self, now: Timestamp) {
@@ -66,7 +66,7 @@ impl FilePager {
             );
         }
         *self = Self {
-            next: self.is_behind.then(|| later(now, AGAIN)),
+            next: self.is_behind.then(|| time_after(now, AGAIN)),
             ..Self::default()
         };
     }
@@ -80,7 +80,7 @@ impl Coordinator {
         }
         let room = MOST.saturating_sub(self.files.len());
         if room == 0 {
-            self.paging.next = Some(later(now, NO_ROOM));
+            self.paging.next = Some(time_after(now, NO_ROOM));
             return Ok(());
         }
         let limits = PageLimits {
@@ -88,10 +88,13 @@ impl Coordinator {
             picks: room,
         };
         let files = &self.files;
-        let page = self.paging.walk.page(&self.parts.admin, limits, |row| {
-            let is_news = !row.record.is_final() && !files.contains_key(&row.record.name);
-            is_news.then_some(row)
-        });
+        let page = self
+            .paging
+            .walk
+            .next_page(&self.parts.admin, limits, |row| {
+                let is_news = !row.record.is_final() && !files.contains_key(&row.record.name);
+                is_news.then_some(row)
+            });
         let page = page.map_err(AdminError::from)?;
         let is_full = page.picked.len() >= room;
         for row in page.picked {
@@ -109,7 +112,7 @@ impl Coordinator {
             } else {
                 SignedDuration::ZERO
             };
-            self.paging.next = Some(later(now, pause));
+            self.paging.next = Some(time_after(now, pause));
         }
         Ok(())
     }
@@ -118,7 +121,7 @@ impl Coordinator {
     pub(super) fn leave_out(&mut self, name: &FileName, now: Timestamp) {
         let is_parked = |active: &Active| active.source.is_none() && active.state.is_parked();
         if self.files.len() > MOST && self.files.get(name).is_some_and(is_parked) {
-            self.forget(name);
+            self.forget_file(name);
             self.paging.left_out(now);
         }
     }
@@ -131,14 +134,14 @@ impl Coordinator {
         };
         let waiting: Vec<FileName> = self.files.iter().filter_map(waits).collect();
         for name in waiting {
-            self.forget(&name);
+            self.forget_file(&name);
             self.paging.left_out(now);
         }
     }
 
     /// Forgets a file: the admin data has it.
-    pub(super) fn forget(&mut self, name: &FileName) {
-        self.parts.retries.forget(name);
+    pub(super) fn forget_file(&mut self, name: &FileName) {
+        self.parts.retries.forget_times(name);
         if let Some(active) = self.files.remove(name)
             && let Some(at) = active.timer
         {

@@ -10,7 +10,7 @@ use super::Coordinator;
 impl Coordinator {
     /// Returns the line of the trail about a depositor that is refused because its bytes differ; `None` for any other
     /// answer.
-    pub(super) fn refusal(
+    pub(super) fn find_refusal(
         &self,
         name: &FileName,
         requester: Requester,

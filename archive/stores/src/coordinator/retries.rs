@@ -18,19 +18,19 @@ pub struct Retries(Arc<Mutex<BTreeMap<FileName, Times>>>);
 
 impl Retries {
     /// Sets the times for which a file waits now.
-    pub(super) fn set(&self, name: &FileName, times: Times) {
+    pub(super) fn set_times(&self, name: &FileName, times: Times) {
         if times.is_empty() {
-            return self.forget(name);
+            return self.forget_times(name);
         }
         self.files().insert(name.clone(), times);
     }
 
-    pub(super) fn forget(&self, name: &FileName) {
+    pub(super) fn forget_times(&self, name: &FileName) {
         self.files().remove(name);
     }
 
     /// Returns the time at which each replica of a file is tried again.
-    pub fn times(&self, name: &FileName) -> Times {
+    pub fn retry_times(&self, name: &FileName) -> Times {
         self.files().get(name).cloned().unwrap_or_default()
     }
 

@@ -20,8 +20,12 @@ type Deferral = Option<(Vec<FileDecision>, Instant)>;
 
 impl Coordinator {
     /// Runs until every sender of messages is gone or `stop` is cancelled. Blocks: for a thread of its own.
-    pub fn run(mut self, runtime: &Handle, stop: &tokio_util::sync::CancellationToken) -> Step<()> {
-        self.resume()?;
+    pub fn run_rounds(
+        mut self,
+        runtime: &Handle,
+        stop: &tokio_util::sync::CancellationToken,
+    ) -> Step<()> {
+        self.resume_files()?;
         let mut deferred: Deferral = None;
         loop {
             let woken = match &deferred {
@@ -40,12 +44,12 @@ impl Coordinator {
             {
                 round.push(Wake::Message(message));
             }
-            deferred = self.round(round, deferred)?;
+            deferred = self.do_round(round, deferred)?;
         }
         if let Some((decided, _)) = deferred {
             self.remember(decided)?;
         }
-        Ok(self.parts.admin.stamp().map_err(AdminError::from)?)
+        Ok(self.parts.admin.write_stamp().map_err(AdminError::from)?)
     }
 
     /// Takes one round: loads files into memory, decides, remembers all decisions in one synced batch, then acts.
@@ -53,7 +57,7 @@ impl Coordinator {
     ///
     /// Files give up their places in memory only before anything is decided, or after it was remembered: a decision
     /// about a file lives in the file's entry until then.
-    pub(super) fn round(&mut self, mut round: Vec<Wake>, deferred: Deferral) -> Step<Deferral> {
+    pub(super) fn do_round(&mut self, mut round: Vec<Wake>, deferred: Deferral) -> Step<Deferral> {
         let now = self.parts.clock.now();
         let (mut decided, until) =
             deferred.unwrap_or_else(|| (Vec::new(), Instant::now() + DEFERRED));
@@ -77,7 +81,7 @@ impl Coordinator {
 
     /// Remembers what was decided, acts, and tells the callers that wait for it.
     fn remember(&mut self, decided: Vec<FileDecision>) -> Step<()> {
-        self.act(decided)?;
+        self.act_on_decisions(decided)?;
         for done in self.waiting.drain(..) {
             // The caller may have gone away.
             _ = done.send(());
@@ -86,16 +90,16 @@ impl Coordinator {
     }
 
     /// Resumes files that were on their way after a start, some at a time.
-    pub(super) fn resume(&mut self) -> Step<()> {
-        self.parts.admin.count(drop)?;
-        self.paging.begin(self.parts.clock.now());
+    pub(super) fn resume_files(&mut self) -> Step<()> {
+        self.parts.admin.count_rows(drop)?;
+        self.paging.begin_paging(self.parts.clock.now());
         Ok(())
     }
 
     async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Option<Wake> {
         let timer = self.timers.first().cloned();
         let timer = timer.map(|(at, name)| (at, Wake::Timer(name)));
-        let page = self.paging.due().map(|at| (at, Wake::Page));
+        let page = self.paging.next_due().map(|at| (at, Wake::Page));
         let first = timer.into_iter().chain(page).min_by_key(|(at, _)| *at);
         let due = async {
             match first {

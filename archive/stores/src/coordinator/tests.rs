@@ -5,14 +5,14 @@ use std::path::Path;
 
 use archive_daemon::clock::ManualClock;
 use archive_decisions::store::Content;
-use archive_ledger::admin::stamp::{STAMP, read};
+use archive_ledger::admin::stamp::{STAMP, read_stamp};
 use archive_model::{Digests, FileName, ReplicaId, ReplicaKind, Root};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::undriven::coordinator;
 use super::*;
-use crate::depositor::Reply;
+use crate::depositor::DepositReply;
 
 const WHO: [&str; 2] = ["depositor/anna", "depositor/bert"];
 
@@ -38,9 +38,9 @@ fn bare() -> Claim {
 }
 
 /// Returns the message of a depositor that asks to store the file, and the receiver of its answers.
-fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<Reply>) {
+fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<DepositReply>) {
     let (replies, answers) = mpsc::channel(1);
-    let depositor = Depositor {
+    let depositor = DepositRequest {
         who: who.to_owned(),
         source: None,
         replies,
@@ -57,7 +57,7 @@ fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<Reply>) {
     (Wake::Message(message), answers)
 }
 
-fn happened(event: Event) -> Wake {
+fn happened(event: StoringEvent) -> Wake {
     let name = name();
     Wake::Message(CoordinatorMessage::Happened { name, event })
 }
@@ -76,18 +76,18 @@ impl Coordinator {
 
     /// Takes a whole round in which only `wake` happens.
     fn round_of(&mut self, wake: Wake) {
-        let round = self.round(vec![wake], None).unwrap();
+        let round = self.do_round(vec![wake], None).unwrap();
         if let Some((deferred, _)) = round {
-            self.act(deferred).unwrap();
+            self.act_on_decisions(deferred).unwrap();
         }
     }
 
-    fn hears(&mut self, event: Event) {
+    fn hears(&mut self, event: StoringEvent) {
         self.happens(happened(event));
     }
 
     fn is_received(&mut self, requester: Requester) {
-        self.hears(Event::Received {
+        self.hears(StoringEvent::Received {
             requester,
             content: content(),
         });
@@ -142,10 +142,10 @@ fn abandoned_upload_is_resumed_by_its_depositor_only() {
     on_a_coordinator(|coordinator, _| {
         let first = coordinator.asks(WHO[0], bare());
         let begun = coordinator.upload();
-        coordinator.hears(Event::SourceGone { requester: first });
+        coordinator.hears(StoringEvent::SourceGone { requester: first });
         let again = coordinator.asks(WHO[0], bare());
         assert_eq!(coordinator.upload(), begun, "the same one is resumed");
-        coordinator.hears(Event::SourceGone { requester: again });
+        coordinator.hears(StoringEvent::SourceGone { requester: again });
         let second = coordinator.asks(WHO[1], bare());
         assert_ne!(coordinator.upload(), begun);
         coordinator.is_received(second);
@@ -160,7 +160,7 @@ fn depositor_is_whose_bytes_are_admitted() {
         let first = coordinator.asks(WHO[0], Claim::from(&content()));
         let second = coordinator.asks(WHO[1], Claim::from(&content()));
         assert_eq!(coordinator.depositor(), WHO[0]);
-        coordinator.hears(Event::SourceGone { requester: first });
+        coordinator.hears(StoringEvent::SourceGone { requester: first });
         coordinator.is_received(second);
         assert_eq!(coordinator.depositor(), WHO[1]);
     });
@@ -172,13 +172,13 @@ fn depositor_is_answered_after_the_stamp() {
     on_a_coordinator(|coordinator, data| {
         let (wake, mut answers) = ask(WHO[0], Claim::from(&content()));
         coordinator.round_of(wake);
-        let received = Event::Received {
+        let received = StoringEvent::Received {
             requester: Requester(coordinator.last_requester),
             content: content(),
         };
         coordinator.round_of(happened(received));
         assert!(answers.try_recv().is_err(), "no replica has it yet");
-        coordinator.round_of(happened(Event::Completed {
+        coordinator.round_of(happened(StoringEvent::Completed {
             replica: ReplicaId::new("one").unwrap(),
             node: "one-1".parse().unwrap(),
             volume: "v-1".parse().unwrap(),
@@ -186,12 +186,15 @@ fn depositor_is_answered_after_the_stamp() {
             at: coordinator.parts.clock.now(),
             read_back: true,
         }));
-        let stamp = || read(&data.join(STAMP)).unwrap();
+        let stamp = || read_stamp(&data.join(STAMP)).unwrap();
         let told = stamp();
-        coordinator.parts.admin.stamp().unwrap();
+        coordinator.parts.admin.write_stamp().unwrap();
         assert_eq!(stamp(), told, "stamped before the depositor was told");
         let answer = answers.blocking_recv();
-        assert!(matches!(answer, Some(Reply::Stored(_))), "{answer:?}");
+        assert!(
+            matches!(answer, Some(DepositReply::Stored(_))),
+            "{answer:?}"
+        );
     });
 }
 
@@ -205,7 +208,7 @@ fn follower_hears_what_is_remembered() {
         coordinator.happens(Wake::Message(CoordinatorMessage::Follow { name, records }));
         coordinator.is_received(requester);
         assert!(!heard.has_changed().unwrap(), "nothing is remembered yet");
-        coordinator.round_of(happened(Event::Completed {
+        coordinator.round_of(happened(StoringEvent::Completed {
             replica: ReplicaId::new("one").unwrap(),
             node: "one-1".parse().unwrap(),
             volume: "v-1".parse().unwrap(),
@@ -224,7 +227,7 @@ fn follower_hears_what_is_remembered() {
 fn follower_hears_that_a_name_is_free() {
     on_a_coordinator(|coordinator, _| {
         let requester = coordinator.asks(WHO[0], bare());
-        coordinator.round_of(happened(Event::SourceGone { requester }));
+        coordinator.round_of(happened(StoringEvent::SourceGone { requester }));
         let (records, mut heard) = watch::channel(None);
         let follow = CoordinatorMessage::Follow {
             name: name(),
@@ -235,7 +238,7 @@ fn follower_hears_that_a_name_is_free() {
         coordinator.parts.clock = later.clock();
         coordinator.round_of(Wake::Timer(name()));
         let record = heard.borrow_and_update().clone().unwrap();
-        assert_eq!(record.phase, archive_decisions::store::Phase::Free);
+        assert_eq!(record.phase, archive_decisions::store::NamePhase::Free);
         assert_eq!(coordinator.parts.admin.file(&name()).unwrap(), None);
     });
 }
@@ -248,14 +251,14 @@ fn upload_begun_anew_drops_the_abandoned_states() {
         let left = coordinator.parts.transfers.resume_points.clone();
         let first = coordinator.asks(WHO[0], bare());
         let begun = coordinator.upload();
-        coordinator.hears(Event::SourceGone { requester: first });
+        coordinator.hears(StoringEvent::SourceGone { requester: first });
         left.put_some(&begun);
         let again = coordinator.asks(WHO[0], bare());
-        assert!(left.had(&begun), "its depositor resumes from them");
-        coordinator.hears(Event::SourceGone { requester: again });
+        assert!(left.had_points(&begun), "its depositor resumes from them");
+        coordinator.hears(StoringEvent::SourceGone { requester: again });
         left.put_some(&begun);
         coordinator.asks(WHO[1], bare());
         assert_ne!(coordinator.upload(), begun);
-        assert!(!left.had(&begun), "nobody resumes from them");
+        assert!(!left.had_points(&begun), "nobody resumes from them");
     });
 }

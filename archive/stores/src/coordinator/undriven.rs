@@ -16,7 +16,7 @@ use archive_ledger::anomalies::Anomalies;
 use archive_ledger::standing::{Standing, StandingView};
 use archive_proof::SigningKey;
 use archive_replicas::{Dialer, Replicas};
-use archive_rpc::Limits;
+use archive_rpc::RpcLimits;
 use archive_rpc::testing::TestAuthority;
 
 #[cfg(test)]
@@ -40,7 +40,7 @@ pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
     let clock = hand.clock();
     let (mail, messages) = Mail::new();
     let credentials = TestAuthority::new().credentials(&["repository/kb"]);
-    let dialer = Dialer::new(credentials, Limits::default());
+    let dialer = Dialer::new(credentials, RpcLimits::default());
     let replicas = Replicas::new(&[], dialer, StandingView::default(), clock.clone());
     let calls = ReplicaCalls {
         replicas: Arc::new(replicas.unwrap()),
@@ -65,12 +65,12 @@ pub fn parts(admin: &Admin, hand: &ManualClock) -> Parts {
         key: SigningKey::from_seed([1; 32]),
         specs: Vec::new(),
         standing: Arc::new(Standing::open(admin.clone()).unwrap()),
-        limits: archive_decisions::store::Limits::default(),
+        limits: archive_decisions::store::StoreLimits::default(),
         admin: admin.clone(),
         copier: Copier::new(transfers.clone(), assembler),
         transfers,
         clock,
-        chance: Chance::system(),
+        chance: Chance::system_chance(),
         messages,
         anomalies,
         retries: Retries::default(),

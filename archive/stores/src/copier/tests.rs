@@ -24,7 +24,7 @@ async fn silent_volume_answers_probe_with_silence() {
             found.gaps = gaps;
         }
         let name = FileName::new("a").unwrap();
-        copier.probe(name, id("one"), SignedDuration::from_mins(5));
+        copier.probe_replica(name, id("one"), SignedDuration::from_mins(5));
         let message = tools_testing::in_time(messages.recv());
         let Some(CoordinatorMessage::Happened { event, .. }) = message.await else {
             panic!("the probe ended without an answer")

@@ -33,8 +33,8 @@ impl TestSource {
     }
 }
 
-fn item(size: u64) -> Item {
-    Item {
+fn item(size: u64) -> StoringFile {
+    StoringFile {
         name: FileName::new("a.warc").unwrap(),
         upload: UploadId::new("u1").unwrap(),
         size,
@@ -46,7 +46,7 @@ struct DeliveryFixture {
     scripted: ScriptedReplicas,
     transfers: Transfers,
     replica: ReplicaId,
-    item: Item,
+    item: StoringFile,
 }
 
 impl DeliveryFixture {
@@ -62,12 +62,12 @@ impl DeliveryFixture {
         }
     }
 
-    fn delivery(&self) -> Delivery<'_> {
-        Delivery {
+    fn delivery(&self) -> ReplicaDelivery<'_> {
+        ReplicaDelivery {
             transfers: &self.transfers,
             replica: &self.replica,
             item: &self.item,
-            route: Route::quiet(Vec::new()),
+            route: Route::avoid_nodes(Vec::new()),
             admission: "the admission".into(),
         }
     }
@@ -155,7 +155,7 @@ async fn replica_that_stops_reading_is_given_up() {
         }
     });
     let error = outcome.await.unwrap().unwrap_err();
-    assert_eq!(error.kind, Kind::TimedOut, "{error}");
+    assert_eq!(error.kind, CallErrorKind::TimedOut, "{error}");
     assert!(error.reason.contains("takes no bytes"), "{error}");
     assert_eq!(fixture.committed(), Vec::<Vec<u8>>::new());
 }
@@ -177,7 +177,7 @@ async fn file_is_delivered_as_on_the_disk() {
     let fixture = DeliveryFixture::start(UploadConduct::Commits).await;
     let absent = folder.path().join("absent");
     let outcome = tools_testing::in_time(fixture.delivery().send_file(absent)).await;
-    assert_eq!(outcome.unwrap_err().kind, Kind::Storage);
+    assert_eq!(outcome.unwrap_err().kind, CallErrorKind::Storage);
     assert_eq!(fixture.committed(), Vec::<Vec<u8>>::new());
 }
 
@@ -192,7 +192,7 @@ async fn file_without_donor_is_never_committed() {
             size,
         };
         let assembler = fixture.scripted.assembler();
-        let reading = assembler.read(wanted, Vec::new(), std::iter::once(0..size));
+        let reading = assembler.read_range(wanted, Vec::new(), std::iter::once(0..size));
         let mut reading = reading.with_bytes();
         let sending = fixture.delivery().send_assembly(&mut reading, None);
         let outcome = Box::pin(tools_testing::in_time(sending)).await;

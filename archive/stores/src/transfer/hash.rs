@@ -2,7 +2,7 @@
 
 use archive_decisions::store::Content;
 use archive_model::{Digests, Root};
-use archive_proof::points::split;
+use archive_proof::points::split_groups;
 use archive_proof::{Points, Prefix, TreeBuilder};
 use md5::{Digest, Md5};
 use sha2::Sha256;
@@ -47,11 +47,11 @@ impl Hash {
     }
 
     /// Goes on after the first `offset` bytes, with the state that `points` has of them; without one, begins anew.
-    pub(super) fn after(offset: u64, mut points: Points<HashState>, md5: bool) -> Self {
+    pub(super) fn after_offset(offset: u64, mut points: Points<HashState>, md5: bool) -> Self {
         match points.back_to(offset).cloned() {
             None => Self::new(md5),
             Some(state) => Self {
-                tree: TreeBuilder::after(state.prefix),
+                tree: TreeBuilder::after_prefix(state.prefix),
                 sha256: state.sha256,
                 md5: state.md5,
                 points,
@@ -67,14 +67,14 @@ impl Hash {
     /// Hashes `bytes`. Never returns `None`, because a sink takes everything.
     pub(super) fn update(&mut self, mut bytes: &[u8]) -> Option<()> {
         while !bytes.is_empty() {
-            let (piece, rest) = split(self.size(), bytes);
+            let (piece, rest) = split_groups(self.size(), bytes);
             self.sha256.update(piece);
             if let Some(md5) = &mut self.md5 {
                 md5.update(piece);
             }
             self.tree.update(piece).ok()?;
-            self.points.keep(self.tree.size(), || HashState {
-                prefix: self.tree.prefix(),
+            self.points.keep_state(self.tree.size(), || HashState {
+                prefix: self.tree.prefix_state(),
                 sha256: self.sha256.clone(),
                 md5: self.md5.clone(),
             });
@@ -135,7 +135,7 @@ mod tests {
             assert_eq!(offsets.len(), cut / 1024 / 1024);
             for offset in offsets.into_iter().chain([0]) {
                 let at = usize::try_from(offset).unwrap();
-                let mut second = Hash::after(offset, points.clone(), true);
+                let mut second = Hash::after_offset(offset, points.clone(), true);
                 assert_eq!(second.size(), offset);
                 second.update(&bytes[at..]).unwrap();
                 assert_eq!(second.content(), content, "cut at {cut}, from {offset}");
@@ -151,7 +151,7 @@ mod tests {
         let mut first = Hash::new(false);
         first.update(&bytes).unwrap();
         let content = first.content();
-        let mut second = Hash::after(STRIDE, first.into_points(), false);
+        let mut second = Hash::after_offset(STRIDE, first.into_points(), false);
         assert_eq!(
             second.points.iter().map(|(at, _)| at).collect::<Vec<_>>(),
             [STRIDE],

@@ -7,7 +7,7 @@ use crate::depositor::DepositStream;
 
 /// A file that is being stored.
 #[derive(Clone, Debug)]
-pub struct Item {
+pub struct StoringFile {
     /// The file.
     pub name: FileName,
     /// The upload.
@@ -18,9 +18,9 @@ pub struct Item {
 
 /// A file that a depositor sends.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct DepositArrival {
     /// The file.
-    pub item: Item,
+    pub item: StoringFile,
     /// The claim of the upload, which is that of the depositor that began it. [`DepositStream::claim`] is that of the
     /// depositor that sends now.
     pub claim: Claim,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use archive_daemon::Clock;
 use archive_model::{NodeId, Root};
 use archive_proof::Points;
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use tokio::sync::oneshot;
 
 use super::hash::HashState;
@@ -47,7 +47,7 @@ impl OffsetAgreement {
     }
 
     /// Returns the largest offset that a replica can have reached.
-    pub(super) fn furthest(&self) -> u64 {
+    pub(super) fn furthest_offset(&self) -> u64 {
         self.roots.keys().next_back().copied().unwrap_or(0)
     }
 
@@ -68,12 +68,12 @@ impl OffsetAgreement {
 
     /// Receives the offset of every replica that has not ended, and answers with the smallest, at which all resume. A
     /// replica that is silent for longer than `limit` is left out.
-    pub(super) async fn agree(self, clock: &Clock, limit: Duration) -> TransferStart {
+    pub(super) async fn agree_start(self, clock: &Clock, limit: Duration) -> TransferStart {
         let until = clock.instant() + limit;
         let mut offers = Vec::new();
         for (offer, answer) in self.bids {
             let rest = until.saturating_duration_since(clock.instant());
-            if let Ok(Ok(offset)) = clock.timeout(rest, offer).await {
+            if let Ok(Ok(offset)) = clock.run_with_timeout(rest, offer).await {
                 offers.push((offset, answer));
             }
         }
@@ -91,13 +91,13 @@ impl OffsetAgreement {
 
 impl OffsetBid {
     /// Returns the offsets at which the node may offer to resume.
-    pub(super) fn points(&self) -> Vec<u64> {
+    pub(super) fn bid_points(&self) -> Vec<u64> {
         self.roots.keys().copied().collect()
     }
 
     /// Bids the offset that the node has reached, and returns the offset at which all resume. A node whose `root` is
     /// wrong counts as one that has nothing.
-    pub(super) async fn agree(
+    pub(super) async fn agree_bid(
         self,
         node: &NodeId,
         offset: u64,
@@ -107,7 +107,8 @@ impl OffsetBid {
         if !is_true {
             tracing::warn!(%node, offset, "a node offers to resume an upload with other bytes than were sent to it");
         }
-        let late = || Kind::TimedOut.error("the node was not ready when the others began");
+        let late =
+            || CallErrorKind::TimedOut.to_error("the node was not ready when the others began");
         let offered = if is_true { offset } else { 0 };
         self.offset.send(offered).map_err(|_gone| late())?;
         self.agreed.await.map_err(|_gone| late())
@@ -149,12 +150,12 @@ mod tests {
                         drop(bid);
                         None
                     }
-                    Some((offset, root)) => bid.agree(node, *offset, *root).await.ok(),
+                    Some((offset, root)) => bid.agree_bid(node, *offset, *root).await.ok(),
                 }
             }
         });
         let hearing = futures_util::future::join_all(hearing);
-        let (begin, heard) = tokio::join!(agreement.agree(&clock, LIMIT), hearing);
+        let (begin, heard) = tokio::join!(agreement.agree_start(&clock, LIMIT), hearing);
         (begin.offset, heard)
     }
 
@@ -209,17 +210,17 @@ mod tests {
         let late = agreement.add_bid().unwrap();
         let node = NodeId::new("n").unwrap();
         let passing = async {
-            manual.sleepers(1).await;
+            manual.wait_for_sleepers(1).await;
             manual.advance(LIMIT);
         };
         let (begin, heard, ()) = tokio::join!(
-            agreement.agree(&clock, LIMIT),
-            first.agree(&node, STRIDE, root),
+            agreement.agree_start(&clock, LIMIT),
+            first.agree_bid(&node, STRIDE, root),
             passing
         );
         assert_eq!((begin.offset, heard.unwrap()), (STRIDE, STRIDE));
-        let error = late.agree(&node, STRIDE, root).await.unwrap_err();
-        assert_eq!(error.kind, Kind::TimedOut);
+        let error = late.agree_bid(&node, STRIDE, root).await.unwrap_err();
+        assert_eq!(error.kind, CallErrorKind::TimedOut);
     }
 
     /// Fails if the replicas of a new upload, which has nothing to resume, wait for each other.
@@ -231,7 +232,7 @@ mod tests {
         let clock = manual.clock();
         let begin = tokio::select! {
             biased;
-            begin = agreement.agree(&clock, LIMIT) => begin,
+            begin = agreement.agree_start(&clock, LIMIT) => begin,
             () = std::future::ready(()) => panic!("the agreement waits"),
         };
         assert_eq!(begin.offset, 0);

@@ -27,7 +27,7 @@ impl Pace {
     }
 
     /// Waits until that number of further bytes may go.
-    pub async fn take(&self, bytes: u64) {
+    pub async fn take_bytes(&self, bytes: u64) {
         let pause = self.turn(bytes);
         if !pause.is_zero() {
             self.clock.sleep(pause).await;

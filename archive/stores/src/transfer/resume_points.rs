@@ -30,14 +30,14 @@ impl Default for ResumePoints {
 impl ResumePoints {
     /// Takes the states from which this depositor's stream can be resumed. There are none unless the depositor
     /// announces, by a strong digest, the same content as the depositor that left them.
-    pub(super) fn take(
+    pub(super) fn take_points(
         &self,
         upload: &UploadId,
         source: &DepositStream,
         md5: bool,
     ) -> Points<HashState> {
-        let left = self.states().take(upload);
-        let is_same = |claim: &Claim| source.claim.compare(claim) == Agreement::Same;
+        let left = self.states().take_states(upload);
+        let is_same = |claim: &Claim| source.claim.compare_claims(claim) == Agreement::Same;
         let has_md5 = |points: &Points<HashState>| points.iter().all(|(_, state)| state.has_md5());
         match left {
             Some((claim, points))
@@ -50,17 +50,17 @@ impl ResumePoints {
     }
 
     /// Keeps the states of a stream that has ended.
-    pub(super) fn put(&self, upload: &UploadId, source: &DepositStream, hash: Hash) {
+    pub(super) fn put_points(&self, upload: &UploadId, source: &DepositStream, hash: Hash) {
         let points = hash.into_points();
         if !points.is_empty() {
             let left = (source.claim.clone(), points);
-            self.states().put(upload.clone(), left.1.len(), left);
+            self.states().put_states(upload.clone(), left.1.len(), left);
         }
     }
 
     /// Forgets the states that the streams of an upload left.
-    pub fn forget(&self, upload: &UploadId) {
-        drop(self.states().take(upload));
+    pub fn forget_points(&self, upload: &UploadId) {
+        drop(self.states().take_states(upload));
     }
 
     /// Keeps the states of the first bytes of a stream, as if it had broken off.
@@ -75,13 +75,13 @@ impl ResumePoints {
         let source = DepositStream::new(tokio_stream::empty(), replies, claim);
         let mut hash = Hash::new(false);
         hash.update(&vec![0; 1 << 20]).unwrap();
-        self.put(upload, &source, hash);
+        self.put_points(upload, &source, hash);
     }
 
     /// Takes what the streams of an upload left, and returns whether there was anything.
     #[cfg(test)]
-    pub(crate) fn had(&self, upload: &UploadId) -> bool {
-        self.states().take(upload).is_some()
+    pub(crate) fn had_points(&self, upload: &UploadId) -> bool {
+        self.states().take_states(upload).is_some()
     }
 
     fn states(&self) -> MutexGuard<'_, ResumeStates<ResumePoint>> {

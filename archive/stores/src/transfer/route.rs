@@ -19,7 +19,7 @@ pub struct Route {
 
 impl Route {
     /// Returns the route of an upload that the coordinator did not order.
-    pub fn quiet(avoid: Vec<NodeId>) -> Self {
+    pub fn avoid_nodes(avoid: Vec<NodeId>) -> Self {
         Self {
             avoid,
             is_quiet: true,

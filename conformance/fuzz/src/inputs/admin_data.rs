@@ -4,13 +4,15 @@ use std::fmt::Debug;
 
 use archive_bitarchive::checksum::RecordedFile;
 use archive_db::value::decode_body;
-use archive_db::{Key, Text, Value};
-use archive_decisions::store::{Claim, Content, FileRecord, Phase, ReplicaRecord, Upload};
+use archive_db::{Key, TableValue, Text};
+use archive_decisions::store::{
+    Claim, Content, FileRecord, NamePhase, RecordedUpload, ReplicaRecord,
+};
 use archive_ledger::admin::{AdminRow, AuditLine, NodeRow};
 use archive_ledger::anomalies::AnomalyRecord;
-use archive_ledger::audit_log::{Chain, LineHash, LogPosition, LogWalk, verify};
-use archive_ledger::requests::{Request, RequestStatus};
-use archive_ledger::restore::{FromExport, judge, rewritten};
+use archive_ledger::audit_log::{Chain, LineHash, LogPosition, LogWalk, verify_log};
+use archive_ledger::requests::{PersonRequest, RequestStatus};
+use archive_ledger::restore::{FromExport, judge_export, rewritten};
 use archive_ledger::standing::{DrainRow, ReplicaRow, Retirement};
 use archive_model::{
     Act, AnomalyKind, FileName, Finder, NodeId, ReplicaId, ReplicaKind, ReplicaState, Root,
@@ -44,10 +46,10 @@ fn trail() -> [AuditLine; 3] {
 }
 
 fn chained(lines: &[AuditLine]) -> (Vec<u8>, LineHash) {
-    let mut chain = Chain::start();
+    let mut chain = Chain::start_chain();
     let lines = (0..).zip(lines);
     let bytes: Vec<u8> = lines
-        .flat_map(|(number, line)| chain.line(number, line).unwrap())
+        .flat_map(|(number, line)| chain.chain_line(number, line).unwrap())
         .collect();
     (bytes, chain.previous())
 }
@@ -75,7 +77,7 @@ pub(super) fn audit_log(input: &[u8]) {
 fn any_log(body: &[u8]) {
     let check = |body: &[u8]| {
         in_file("audit-000000.jsonl", body, |_, path| {
-            verify(&[path.to_owned()])
+            verify_log(&[path.to_owned()])
         })
     };
     let Ok(found) = check(body) else {
@@ -109,9 +111,9 @@ fn written_log(body: &[u8]) {
         .collect();
     let (bytes, head) = chained(&lines);
     in_file("audit-000000.jsonl", &bytes, |_, path| {
-        let found = verify(&[path.to_owned()]).unwrap();
+        let found = verify_log(&[path.to_owned()]).unwrap();
         assert_eq!((found.lines, found.head), (lines.len() as u64, head));
-        let read = LogWalk::over(vec![path.to_owned()]);
+        let read = LogWalk::over_files(vec![path.to_owned()]);
         let read: Vec<AuditLine> = read.map(|entry| entry.unwrap().line).collect();
         assert_eq!(read, lines);
     });
@@ -136,8 +138,8 @@ fn admin_row() -> AdminRow {
     AdminRow {
         record: FileRecord {
             name: admission.name.clone(),
-            phase: Phase::Complete,
-            upload: Some(Upload {
+            phase: NamePhase::Complete,
+            upload: Some(RecordedUpload {
                 id: UploadId::new("u-1").unwrap(),
                 claim: Claim::from(&content),
             }),
@@ -173,8 +175,8 @@ fn filed() -> AnomalyRecord {
     }
 }
 
-fn request() -> Request {
-    Request {
+fn request() -> PersonRequest {
+    PersonRequest {
         number: 7,
         act: Act::Remove {
             name: name("a.warc.gz"),
@@ -257,7 +259,7 @@ fn export_text() -> Vec<u8> {
 fn judged(text: &[u8]) -> Option<FromExport> {
     in_file("export.jsonl", text, |directory, path| {
         let empty = directory.join("no-log");
-        judge(&empty, path, proof::trust(), "kb").ok()
+        judge_export(&empty, path, proof::trust(), "kb").ok()
     })
 }
 
@@ -312,7 +314,7 @@ fn any_export(body: &[u8]) {
 }
 
 /// Decodes a row; its encoding must decode to the same, and nothing shorter may.
-fn row<V: Value + PartialEq + Debug>(bytes: &[u8]) {
+fn row<V: TableValue + PartialEq + Debug>(bytes: &[u8]) {
     let Some((version, body)) = bytes.split_first() else {
         return;
     };
@@ -359,7 +361,7 @@ fn key<K: Key + PartialEq + Debug>(bytes: &[u8]) {
     }
 }
 
-fn good<V: Value>(value: &V) -> Vec<u8> {
+fn good<V: TableValue>(value: &V) -> Vec<u8> {
     let body = postcard::to_stdvec(value).unwrap();
     [&[V::VERSION], body.as_slice()].concat()
 }
@@ -393,14 +395,17 @@ fn tables() -> [Table; 17] {
         (row::<AuditLine>, trail().iter().map(good).collect()),
         (row::<NodeRow>, vec![good(&node)]),
         (anomaly, vec![good(&filed())]),
-        (row::<Request>, vec![good(&request())]),
+        (row::<PersonRequest>, vec![good(&request())]),
         (
             row::<ReplicaRow>,
             vec![good(&ReplicaRow::Retired(retired()))],
         ),
         (row::<Retirement>, vec![good(&retired())]),
         (row::<DrainRow>, vec![good(&drain_row())]),
-        (row::<LogPosition>, vec![good(&LogPosition::start())]),
+        (
+            row::<LogPosition>,
+            vec![good(&LogPosition::first_position())],
+        ),
         (row::<archive_bitarchive::Row>, vec![good(&entry)]),
         (row::<RecordedFile>, vec![good(&recorded)]),
         (row::<String>, vec![good(&"text".to_owned())]),

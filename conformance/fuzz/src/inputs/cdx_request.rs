@@ -33,7 +33,7 @@ fn captures() -> Vec<Capture> {
         "org,example)/x 20150102000001 http://example.org/x - 200 - - - 1 2 b.warc.gz",
     ]
     .iter()
-    .filter_map(|line| Format::cdx11().read(line).ok())
+    .filter_map(|line| Format::cdx11().read_line(line).ok())
     .collect()
 }
 
@@ -53,12 +53,12 @@ pub(super) fn cdx_request(input: &[u8]) {
                 continue;
             }
         };
-        assert_eq!(request.query.validate(), Ok(()));
+        assert_eq!(request.query.validate_query(), Ok(()));
         let index = request.index_query();
-        assert_eq!(index.validate(), Ok(()));
+        assert_eq!(index.validate_query(), Ok(()));
         assert!(index.collapse.is_empty() && index.limit.is_none());
         assert!(index.filters.len() <= MAX_FILTERS);
-        let found = captures().into_iter().filter(|c| index.accepts(c));
+        let found = captures().into_iter().filter(|c| index.accepts_capture(c));
         let found = found.map(Ok::<_, Infallible>);
         let (_, bytes) = write_answer(&request, &context, found, Vec::new()).unwrap();
         let text = String::from_utf8(bytes).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use archive_client::ClientFile;
 use archive_daemon::settings::{self, SettingsForm, Sources};
-use archive_durable::volume::{LABEL_NAME, identify};
+use archive_durable::volume::{LABEL_NAME, identify_volume};
 use archive_durable::{OutboardRecord, Sidecar};
 use archive_model::{Root, VolumeId};
 use archive_part::PartSettings;
@@ -72,7 +72,7 @@ pub(super) fn volume_label_seeds() -> Vec<Vec<u8>> {
 
 pub(super) fn volume_label(input: &[u8]) {
     in_file(LABEL_NAME, input, |directory, _| {
-        if let Ok(identity) = identify(directory) {
+        if let Ok(identity) = identify_volume(directory) {
             let text = serde_json::to_value(&identity).unwrap();
             assert_eq!(
                 serde_json::from_value::<archive_durable::VolumeIdentity>(text).unwrap(),
@@ -101,7 +101,7 @@ fn read<T: DeserializeOwned + Serialize>(name: &str, form: Option<&SettingsForm>
     };
     let printed = in_file(name, text, |_, path| {
         let sources = sources(path, set);
-        let loaded = settings::load::<T>(&sources);
+        let loaded = settings::load_settings::<T>(&sources);
         if let Some(form) = form {
             let problems = settings::list_problems::<T>(form, &sources);
             let found = problems.map_or(1, |problems| problems.len());
@@ -115,12 +115,12 @@ fn read<T: DeserializeOwned + Serialize>(name: &str, form: Option<&SettingsForm>
         // Numbers above 2⁶³ − 1 cannot be written as TOML.
         loaded
             .ok()
-            .and_then(|settings| settings::print(&settings).ok())
+            .and_then(|settings| settings::print_settings(&settings).ok())
     });
     if let Some(printed) = printed {
         let again = in_file(name, printed.as_bytes(), |_, path| {
-            settings::load::<T>(&sources(path, Vec::new()))
-                .map(|read| settings::print(&read).unwrap())
+            settings::load_settings::<T>(&sources(path, Vec::new()))
+                .map(|read| settings::print_settings(&read).unwrap())
         });
         assert_eq!(again.unwrap(), printed, "what is printed is read back");
     }

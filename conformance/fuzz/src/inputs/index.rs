@@ -1,6 +1,6 @@
 //! Lines of indexes, and what stands in them: keys, dates, digests, bodies of requests.
 
-use archive_formats::cdx::{Format, Reader};
+use archive_formats::cdx::{CdxReader, Format};
 use archive_formats::date::{DateReading, Fill, Stamp, WarcDate};
 use archive_formats::digest::{Algorithm, Digest};
 use archive_formats::post;
@@ -21,7 +21,7 @@ pub(super) fn cdx_seeds() -> Vec<Vec<u8>> {
 
 /// Writes every line that reads, which must read back the same.
 pub(super) fn cdx(input: &[u8]) {
-    let mut reader = Reader::new(input, 1 << 16);
+    let mut reader = CdxReader::new(input, 1 << 16);
     let captures: Vec<_> = reader.by_ref().filter_map(Result::ok).collect();
     if let Some(format) = reader.format() {
         for capture in &captures {
@@ -43,7 +43,7 @@ pub(super) fn cdx(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     for line in text.lines() {
         for format in &forms {
-            if let Ok(capture) = format.read(line) {
+            if let Ok(capture) = format.read_line(line) {
                 again(format, &capture);
             }
         }
@@ -51,11 +51,11 @@ pub(super) fn cdx(input: &[u8]) {
 }
 
 fn again(format: &Format, capture: &archive_formats::cdx::Capture) {
-    let line = format.write(capture);
+    let line = format.write_line(capture);
     assert!(!line.contains(['\n', '\r']), "one line: {line:?}");
     // A form that has no place for a field leaves it out; what it wrote once it writes again.
-    if let Ok(read) = format.read(&line) {
-        assert_eq!(format.write(&read), line, "{format:?}");
+    if let Ok(read) = format.read_line(&line) {
+        assert_eq!(format.write_line(&read), line, "{format:?}");
     }
 }
 
@@ -108,8 +108,8 @@ pub(super) fn date_seeds() -> Vec<Vec<u8>> {
 
 pub(super) fn date(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
-    let strict = WarcDate::read(&text, DateReading::Strict);
-    let lenient = WarcDate::read(&text, DateReading::Lenient);
+    let strict = WarcDate::read_date(&text, DateReading::Strict);
+    let lenient = WarcDate::read_date(&text, DateReading::Lenient);
     if let Ok(date) = &strict {
         assert_eq!(date.as_str(), text, "kept as it is");
         assert_eq!(
@@ -160,12 +160,12 @@ pub(super) fn digest(input: &[u8]) {
         if let Some(value) = digest.value() {
             let again: Digest = value.to_string().parse().unwrap();
             assert_eq!(again.value(), Some(value));
-            let hex = Digest::unlabelled(&value.hex(), value.algorithm()).unwrap();
+            let hex = Digest::parse_unlabelled(&value.hex_text(), value.algorithm()).unwrap();
             assert_eq!(hex.value(), Some(value));
         }
     }
     for algorithm in Algorithm::ALL {
-        if let Ok(digest) = Digest::unlabelled(&text, algorithm) {
+        if let Ok(digest) = Digest::parse_unlabelled(&text, algorithm) {
             assert_eq!(digest.algorithm(), Some(algorithm));
         }
     }
@@ -198,7 +198,7 @@ pub(super) fn post(input: &[u8]) {
     let (&kind, body) = input.split_first().unwrap_or((&0, &[]));
     let kind = TYPES[usize::from(kind) % TYPES.len()];
     let url = "http://a.b/c?d#e";
-    let appended = post::append(url, "POST", Some(kind.as_bytes()), body).unwrap();
+    let appended = post::append_post_query(url, "POST", Some(kind.as_bytes()), body).unwrap();
     assert!(appended.body.chars().count() <= post::MAX_QUERY);
     assert!(appended.url.starts_with("http://a.b/c?d&__wb_method=POST"));
     assert!(appended.url.ends_with("#e"));
@@ -206,6 +206,6 @@ pub(super) fn post(input: &[u8]) {
     assert!(key.as_str().contains("__wb_method=post"), "{key}");
     let text = String::from_utf8_lossy(body);
     for method in ["GET", "", "PUT", "HEAD", &text] {
-        let _appended = post::append(&text, method, Some(body), body);
+        let _appended = post::append_post_query(&text, method, Some(body), body);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use archive_durable::{Journal, JournalWriter, Replacement};
+use archive_durable::{Journal, JournalWriter, JournaledGroups};
 use archive_model::{FileName, Groups, Root};
 
 use super::files::in_file;
@@ -10,8 +10,8 @@ use super::files::in_file;
 /// The longest file that a journal is applied to here, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-fn change(size: u64, pairs: &[(u64, u64)]) -> Replacement {
-    Replacement {
+fn change(size: u64, pairs: &[(u64, u64)]) -> JournaledGroups {
+    JournaledGroups {
         name: FileName::new("a.warc.gz").unwrap(),
         size,
         root: Root::from_bytes([7; 32]),
@@ -20,13 +20,13 @@ fn change(size: u64, pairs: &[(u64, u64)]) -> Replacement {
 }
 
 /// Returns the number of bytes that a change replaces.
-fn length(change: &Replacement) -> u64 {
+fn length(change: &JournaledGroups) -> u64 {
     let ranges = change.groups.byte_ranges(change.size);
     ranges.map(|range| range.end - range.start).sum()
 }
 
 /// Returns a whole journal.
-fn written(change: &Replacement) -> Vec<u8> {
+fn written(change: &JournaledGroups) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("journal");
     let mut writer = JournalWriter::create(&path, change).unwrap();
@@ -62,14 +62,14 @@ pub(super) fn journal(input: &[u8]) {
         let Some(journal) = Journal::open(path).unwrap() else {
             return;
         };
-        let change = journal.change();
+        let change = journal.journaled_groups();
         let (before, hash) = bytes.split_at(bytes.len() - 32);
         assert_eq!(blake3::hash(before).as_bytes(), hash, "its own hash");
         let length = usize::try_from(length(change)).unwrap();
         assert!(length <= before.len(), "no more than there is");
         let text = serde_json::to_vec(change).unwrap();
         assert_eq!(
-            serde_json::from_slice::<Replacement>(&text).unwrap(),
+            serde_json::from_slice::<JournaledGroups>(&text).unwrap(),
             *change
         );
         let cut = in_file("cut", &bytes[..bytes.len() - 1], |_, path| {
@@ -84,10 +84,10 @@ pub(super) fn journal(input: &[u8]) {
 
 /// Applies a journal, which must replace its own bytes and no others.
 fn apply(journal: &Journal, mut new: &[u8]) {
-    let change = journal.change();
+    let change = journal.journaled_groups();
     let mut expected = vec![0xaa; 50_000];
     let mended = |_: &Path, path: &Path| {
-        journal.apply(path).unwrap();
+        journal.apply_to(path).unwrap();
         assert!(journal.is_in(path).unwrap());
         let found = std::fs::read(path).unwrap();
         // It is sealed now.

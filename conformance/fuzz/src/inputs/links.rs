@@ -3,7 +3,7 @@
 use std::io::BufReader;
 
 use archive_formats::http::Head;
-use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract};
+use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract_links};
 use url::Url;
 
 const LIMITS: ExtractionLimits = ExtractionLimits {
@@ -60,7 +60,7 @@ pub(super) fn links_seeds() -> Vec<Vec<u8>> {
 /// The links are absolute, within the limits, and the same however the bytes are cut.
 pub(super) fn links(input: &[u8]) {
     let mut body = input;
-    let Ok(head) = Head::read(&mut body, 1 << 12) else {
+    let Ok(head) = Head::read_head(&mut body, 1 << 12) else {
         return;
     };
     let url = Url::parse("http://a.dk/d/p?q").unwrap();
@@ -69,11 +69,11 @@ pub(super) fn links(input: &[u8]) {
         is_manifest: input.len().is_multiple_of(2),
         ..FetchedDocument::new(&url)
     };
-    let whole = extract(&document, body, &LIMITS);
+    let whole = extract_links(&document, body, &LIMITS);
     check(&whole);
     let size = usize::from(input.last().copied().unwrap_or(0) % 7) + 1;
     let pieces = BufReader::with_capacity(size, body);
-    assert_eq!(extract(&document, pieces, &LIMITS), whole, "{size}");
+    assert_eq!(extract_links(&document, pieces, &LIMITS), whole, "{size}");
 }
 
 fn check(extraction: &Extraction) {

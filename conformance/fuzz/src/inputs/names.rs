@@ -52,7 +52,7 @@ pub(super) fn groups(input: &[u8]) {
             _ => None,
         })
         .collect();
-    let Ok(groups) = convert::groups("groups", &ranges) else {
+    let Ok(groups) = convert::read_groups("groups", &ranges) else {
         return;
     };
     assert_eq!(

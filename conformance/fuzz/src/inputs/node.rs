@@ -61,7 +61,7 @@ fn manifest(input: &[u8]) {
     in_file("manifest-blake3.txt", input, |_, path| {
         let files = listed();
         let all = || files.iter().map(|(name, root)| (name, *root));
-        let was_written = manifest::set(path, all()).unwrap();
+        let was_written = manifest::set_lines(path, all()).unwrap();
         let sorted = |bytes: &[u8]| {
             let mut lines: Vec<Vec<u8>> = bytes
                 .split_inclusive(|byte| *byte == b'\n')
@@ -90,7 +90,7 @@ fn volumes(input: &[u8]) {
         let node = NodeId::new("n1").unwrap();
         let replica = ReplicaId::new("one").unwrap();
         if let Ok(volumes) = Volumes::open(&node, &replica, directory, &[]) {
-            drop(volumes.all());
+            drop(volumes.list_volumes());
         }
     });
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use archive_bitarchive::attic::{self, AtticId, Kind, Reason};
+use archive_bitarchive::attic::{self, AtticId, AtticItemKind, AtticReason};
 use archive_bitarchive::brake::Brake;
 use archive_bitarchive::checksum::table::ChecksumTableLabel;
-use archive_bitarchive::checksum::{RemovedRow, append, removed_lines};
+use archive_bitarchive::checksum::{RemovedRow, append_removed_row, removed_lines};
 use archive_bitarchive::scrub::orders::StoredOrders;
 use archive_bitarchive::{Layout, NodeError};
 use archive_model::{FileName, Mode, Root, VolumeId};
@@ -90,17 +90,21 @@ fn why(text: &[u8]) {
         in_file(&format!("attic/{PLACE}/why.json"), text, |directory, _| {
             let layout = Layout::new(directory);
             let volume = VolumeId::new("v1").unwrap();
-            let listed = attic::list(&layout, &volume).unwrap();
+            let listed = attic::list_items(&layout, &volume).unwrap();
             assert_eq!(listed.len(), 1, "nothing is hidden");
-            attic::item(&layout, &listed[0])
+            attic::read_item(&layout, &listed[0])
         })
     };
     let item = look(text);
     assert_eq!((item.id.as_str(), item.bytes), (PLACE, 0));
-    let read = serde_json::from_slice::<Reason>(text).ok();
+    let read = serde_json::from_slice::<AtticReason>(text).ok();
     let Some(reason) = read.filter(|reason| reason.format == "holdfast-attic/1") else {
         assert!(item.damaged.is_some() && item.name.is_none());
-        assert_eq!(item.kind, Kind::Leftover, "what is odd is for people");
+        assert_eq!(
+            item.kind,
+            AtticItemKind::Leftover,
+            "what is odd is for people"
+        );
         return;
     };
     assert_eq!(item.damaged, None);
@@ -112,18 +116,21 @@ fn why(text: &[u8]) {
     );
     assert_eq!(item.kind, reason.kind);
     let again = serde_json::to_vec_pretty(&reason).unwrap();
-    assert_eq!(serde_json::from_slice::<Reason>(&again).unwrap(), reason);
+    assert_eq!(
+        serde_json::from_slice::<AtticReason>(&again).unwrap(),
+        reason
+    );
     assert!(look(cut(text)).damaged.is_some(), "a cut one");
 }
 
 fn scrub(text: &[u8]) {
     let longest = SignedDuration::from_hours(24);
     in_file("scrub.json", text, |directory, path| {
-        let first = StoredOrders::read(directory, now());
+        let first = StoredOrders::read_orders(directory, now());
         let until = first.paused_until.unwrap_or(Timestamp::MIN);
         assert!(until <= now().checked_add(longest).unwrap(), "no longer");
-        first.write(directory).unwrap();
-        let again = StoredOrders::read(directory, now());
+        first.write_orders(directory).unwrap();
+        let again = StoredOrders::read_orders(directory, now());
         assert_eq!(
             (
                 again.paused_until,
@@ -138,7 +145,7 @@ fn scrub(text: &[u8]) {
         );
         let written = std::fs::read(path).unwrap();
         let cut = in_file("scrub.json", cut(&written), |directory, _| {
-            StoredOrders::read(directory, now())
+            StoredOrders::read_orders(directory, now())
         });
         assert_eq!(cut, StoredOrders::default(), "a cut one orders nothing");
     });
@@ -147,7 +154,7 @@ fn scrub(text: &[u8]) {
 fn removals(text: &[u8]) {
     const MOST: u64 = 3;
     in_file("removals.json", text, |directory, path| {
-        let count = || Brake::new(directory, MOST).count(now());
+        let count = || Brake::new(directory, MOST).count_removal(now());
         let is_damaged = matches!(count(), Err(NodeError::Removals { .. }));
         if is_damaged {
             assert!(matches!(count(), Err(NodeError::Removals { .. })));
@@ -166,15 +173,21 @@ fn removals(text: &[u8]) {
 
 fn label(text: &[u8]) {
     in_file("holdfast-checksum-replica.json", text, |directory, path| {
-        let Ok(read) = ChecksumTableLabel::read(directory) else {
+        let Ok(read) = ChecksumTableLabel::read_label(directory) else {
             return;
         };
         let read = read.unwrap();
-        read.write(directory).unwrap();
-        assert_eq!(ChecksumTableLabel::read(directory).unwrap(), Some(read));
+        read.write_label(directory).unwrap();
+        assert_eq!(
+            ChecksumTableLabel::read_label(directory).unwrap(),
+            Some(read)
+        );
         let written = std::fs::read(path).unwrap();
         in_file("holdfast-checksum-replica.json", cut(&written), |_, _| {
-            assert!(ChecksumTableLabel::read(directory).is_err(), "a cut one");
+            assert!(
+                ChecksumTableLabel::read_label(directory).is_err(),
+                "a cut one"
+            );
         });
     });
 }
@@ -205,7 +218,7 @@ fn removed(text: &[u8]) {
             admission: None,
             approval: None,
         };
-        append(path, &line).unwrap();
+        append_removed_row(path, &line).unwrap();
         let after = lines(directory);
         let (last, others) = after.split_last().unwrap();
         assert_eq!(last.as_ref(), Some(&line), "apart from what was torn");

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use archive_model::{FileContent, GROUP_SIZE, NodeId, ReplicaId, ReplicaKind, Root, VolumeId};
 use archive_proof::testing::{self, signing_key, trust_in};
 use archive_proof::{
-    Admission, CopyBytes, Custody, Envelope, OutboardState, ProofWriter, Receipt, Tree,
-    TreeBuilder, TrustFile, decode, encode, outboard_size, record_proof, walk,
+    Admission, CopyBytes, CustodyStatement, Envelope, OutboardState, ProofWriter, Receipt, Tree,
+    TreeBuilder, TrustFile, decode_ranges, encode_ranges, outboard_size, record_proof, walk_tree,
 };
 
 /// A file of a few groups, and all that is known of it.
@@ -50,7 +50,7 @@ pub(crate) fn trust() -> &'static TrustFile {
 
 /// Returns the text of a payload, for a fuzzer that cannot sign.
 fn payload(envelope: &Envelope, kind: &str) -> Vec<u8> {
-    let verified = example().trust.verify(envelope, kind).unwrap();
+    let verified = example().trust.verify_envelope(envelope, kind).unwrap();
     verified.payload.to_vec()
 }
 
@@ -82,8 +82,8 @@ pub(super) fn admission(input: &[u8]) {
     }
 }
 
-fn custody(replica: &str) -> Custody {
-    Custody {
+fn custody(replica: &str) -> CustodyStatement {
+    CustodyStatement {
         replica: ReplicaId::new(replica).unwrap(),
         kind: ReplicaKind::Bitarchive,
         completed: "2026-01-02T03:04:05Z".parse().unwrap(),
@@ -135,9 +135,9 @@ pub(super) fn record_proof_seeds() -> Vec<Vec<u8>> {
         .into_iter()
         .map(|range: Range<u64>| {
             let mut writer = ProofWriter::new(Vec::new(), envelope, admission, &range).unwrap();
-            let rest = writer.rest();
+            let rest = writer.rest_range();
             let slice = slice(bytes, tree, &rest);
-            writer.add(rest, slice.as_slice()).unwrap();
+            writer.add_range(rest, slice.as_slice()).unwrap();
             writer.finish().unwrap()
         })
         .collect()
@@ -146,7 +146,7 @@ pub(super) fn record_proof_seeds() -> Vec<Vec<u8>> {
 pub(super) fn record_proof(input: &[u8]) {
     let Example { bytes, trust, .. } = example();
     let mut proven = Vec::new();
-    let said = record_proof::verify(input, trust, |more| {
+    let said = record_proof::verify_record_proof(input, trust, |more| {
         proven.extend_from_slice(more);
         Ok(())
     });
@@ -162,7 +162,7 @@ fn slice(bytes: &[u8], tree: &Tree<Vec<u8>>, range: &Range<u64>) -> Vec<u8> {
         data: &bytes,
         outboard: Some(&tree.sink),
     };
-    encode(copy, tree.content(), ranges, &mut out).unwrap();
+    encode_ranges(copy, tree.content(), ranges, &mut out).unwrap();
     out
 }
 
@@ -206,7 +206,7 @@ pub(super) fn ranges(mut input: &[u8]) {
         root: tree.root,
         size,
     };
-    let decoded = decode(input, content, std::slice::from_ref(&range), |at, got| {
+    let decoded = decode_ranges(input, content, std::slice::from_ref(&range), |at, got| {
         let stands = at..at + got.len() as u64;
         assert!(at >= past && stands.end <= end, "in the range, ascending");
         assert_eq!(Some(got), part(bytes, &stands), "only what is proven");
@@ -243,7 +243,7 @@ pub(super) fn outboard(input: &[u8]) {
         data: &data,
         outboard: Some(&pairs),
     };
-    let found = walk(copy, FileContent { root, size }, &mut |_| {
+    let found = walk_tree(copy, FileContent { root, size }, &mut |_| {
         ControlFlow::Continue(())
     });
     assert!(found.unreadable.is_empty(), "memory can be read");

@@ -2,7 +2,7 @@
 
 use viewer_proxy::reading::{
     Change, Command, CommandParameters, HostAndPort, InvalidProxyRequest, ProxyRequest,
-    RequestChannel, RequestHead, Scheme, SiteUrl, Tunnel, build_head, read_request, user,
+    RequestChannel, RequestHead, Scheme, SiteUrl, Tunnel, build_head, read_request, user_of,
 };
 
 /// The longest URL that is taken, in bytes. HTTP has room for one that is longer.
@@ -31,7 +31,7 @@ pub(super) fn proxy_request(input: &[u8]) {
     let Some(head) = parse_head(head) else {
         return;
     };
-    if let Some(user) = user(&head.headers) {
+    if let Some(user) = user_of(&head.headers) {
         assert!(!user.is_empty() && !user.contains(char::is_control));
     }
     let Some(to) = check(&RequestChannel::Open, &head, behind) else {
@@ -135,13 +135,13 @@ fn read_again(method: &str, target: &str) -> Result<ProxyRequest, InvalidProxyRe
 /// A command leads to pages that change nothing, and remembers no more than it may.
 fn check_command(site: &SiteUrl, form: &[u8]) {
     let (path, query) = site.path.split_once('?').unwrap_or((&site.path, ""));
-    let Ok(parameters) = CommandParameters::read(query, form) else {
+    let Ok(parameters) = CommandParameters::read_parameters(query, form) else {
         return;
     };
     if let Some(path) = parameters.return_path() {
         assert!(["/", "/getStatus", "/getRecordedURIs"].contains(&path));
     }
-    match Command::read(path, &parameters) {
+    match Command::read_command(path, &parameters) {
         Ok(Command::Change(Change::Index { jobs, label })) => {
             assert!(jobs.len() <= 500 && label.chars().count() <= 200);
             assert!(!label.contains(char::is_control));

@@ -3,10 +3,12 @@
 use std::io::{Cursor, Read as _};
 
 use archive_formats::arc;
-use archive_formats::cdx::{Exchanges, extract};
-use archive_formats::defect::{Action, Policy};
-use archive_formats::http::{Body, BodyError, ChunkedReader, Head, Limits};
-use archive_formats::warc::{Builder, Kind, Options, Reader, RecordSummary, Writer, validate};
+use archive_formats::cdx::{Exchanges, extract_capture};
+use archive_formats::defect::{Action, DefectPolicy};
+use archive_formats::http::{Body, BodyError, ChunkedReader, DecodeLimits, Head};
+use archive_formats::warc::{
+    Builder, ReaderOptions, RecordSummary, WarcReader, WarcType, WarcWriter, validate_record,
+};
 
 const DATE: &str = "2026-11-21T19:14:09Z";
 const RESPONSE: &[u8] =
@@ -21,23 +23,23 @@ fn records() -> Vec<(Vec<u8>, &'static [u8])> {
     let http = "application/http; msgtype=response";
     [
         (
-            of(Kind::Warcinfo, 1).content_type("application/warc-fields"),
+            of(WarcType::Warcinfo, 1).content_type("application/warc-fields"),
             &b"software: x\r\n"[..],
         ),
         (
-            of(Kind::Request, 2)
+            of(WarcType::Request, 2)
                 .target_uri("http://a.b/a")
                 .concurrent_to("urn:uuid:3"),
             REQUEST,
         ),
         (
-            of(Kind::Response, 3)
+            of(WarcType::Response, 3)
                 .target_uri("http://a.b/a")
                 .content_type(http),
             RESPONSE,
         ),
         (
-            of(Kind::Resource, 4)
+            of(WarcType::Resource, 4)
                 .target_uri("dns:a.b")
                 .content_type("text/dns"),
             b"x",
@@ -48,24 +50,26 @@ fn records() -> Vec<(Vec<u8>, &'static [u8])> {
                 .refers_to_capture("http://a.b/a", DATE),
             b"HTTP/1.1 200 OK\r\n\r\n",
         ),
-        (of(Kind::Metadata, 6).content_type("text/anvl"), b""),
+        (of(WarcType::Metadata, 6).content_type("text/anvl"), b""),
     ]
     .into_iter()
-    .map(|(builder, block)| (builder.head(block.len() as u64).unwrap(), block))
+    .map(|(builder, block)| (builder.render_head(block.len() as u64).unwrap(), block))
     .collect()
 }
 
-fn file(mut writer: Writer<Vec<u8>>) -> Vec<u8> {
+fn file(mut writer: WarcWriter<Vec<u8>>) -> Vec<u8> {
     for (head, mut block) in records() {
-        writer.write(&head, block.len() as u64, &mut block).unwrap();
+        writer
+            .write_record(&head, block.len() as u64, &mut block)
+            .unwrap();
     }
     writer.into_inner()
 }
 
 /// Returns files of every compression, good ones and some with the damage that bad ones have.
 pub(super) fn warc_seeds() -> Vec<Vec<u8>> {
-    let plain = file(Writer::plain(Vec::new()));
-    let gzip = file(Writer::gzip(Vec::new(), 6));
+    let plain = file(WarcWriter::plain_writer(Vec::new()));
+    let gzip = file(WarcWriter::gzip_writer(Vec::new(), 6));
     let with_line_feeds = plain
         .iter()
         .copied()
@@ -94,7 +98,7 @@ pub(super) fn warc_seeds() -> Vec<Vec<u8>> {
 
 /// Reads records, which must be bounded, in order and located; a second reading must equal the first.
 pub(super) fn warc(input: &[u8]) {
-    let first = ends(input, Policy::all(Action::Report));
+    let first = ends(input, DefectPolicy::one_action(Action::Report));
     assert!(first.is_sorted_by_key(|end| (end.offset, end.position)));
     let length = input.len() as u64;
     for end in &first {
@@ -109,11 +113,11 @@ pub(super) fn warc(input: &[u8]) {
     // A reader has large buffers: one more question for each input, by its last byte, and not all of them.
     match input.last().unwrap_or(&0) % 4 {
         0 => {
-            let again = ends(input, Policy::all(Action::Report));
+            let again = ends(input, DefectPolicy::one_action(Action::Report));
             assert_eq!(first, again, "reading is repeatable");
         }
         1 => {
-            let _strict = ends(input, Policy::strict());
+            let _strict = ends(input, DefectPolicy::strict_policy());
         }
         2 => indexed(input, &first),
         _ => rewritten(input),
@@ -123,18 +127,18 @@ pub(super) fn warc(input: &[u8]) {
 /// An index is made of anything; and what a whole record says it is can be cut out, and read alone.
 fn indexed(input: &[u8], ends_of_all: &[RecordSummary]) {
     let mut exchanges = Exchanges::new("a.warc.gz");
-    let mut reader = Reader::new(input);
+    let mut reader = WarcReader::new(input);
     while let Some(record) = reader.next_record().unwrap() {
-        exchanges.read(record).unwrap();
+        exchanges.read_record(record).unwrap();
     }
-    exchanges.finish();
+    exchanges.finish_exchange();
     let whole = |end: &&RecordSummary| end.complete && end.defects.is_empty();
     if let Some(end) = ends_of_all.iter().find(whole)
         && let Some(index) = end.index_length
     {
         let from = usize::try_from(end.offset).unwrap();
         let upto = usize::try_from(end.offset + index).unwrap();
-        let alone = ends(&input[from..upto], Policy::all(Action::Report));
+        let alone = ends(&input[from..upto], DefectPolicy::one_action(Action::Report));
         if let Some(alone) = alone
             .first()
             .filter(|alone| alone.announced == end.announced)
@@ -144,13 +148,13 @@ fn indexed(input: &[u8], ends_of_all: &[RecordSummary]) {
     }
 }
 
-fn ends(input: &[u8], policy: Policy) -> Vec<RecordSummary> {
-    let options = Options {
+fn ends(input: &[u8], policy: DefectPolicy) -> Vec<RecordSummary> {
+    let options = ReaderOptions {
         policy,
         header_limit: 4096,
-        ..Options::default()
+        ..ReaderOptions::default()
     };
-    let mut reader = Reader::with_options(input, options);
+    let mut reader = WarcReader::with_options(input, options);
     let mut ends = Vec::new();
     let mut ended = false;
     // A refusal is an answer, too: a reader that asks again reads on behind it. Every answer moves on.
@@ -164,8 +168,8 @@ fn ends(input: &[u8], policy: Policy) -> Vec<RecordSummary> {
                 let kind = record.kind();
                 let version = record.version();
                 let header = record.header().clone();
-                if let Ok(end) = record.end() {
-                    let _violations = validate(kind, version, &header, &end);
+                if let Ok(end) = record.read_end() {
+                    let _violations = validate_record(kind, version, &header, &end);
                     ends.push(end);
                 }
             }
@@ -178,30 +182,30 @@ fn ends(input: &[u8], policy: Policy) -> Vec<RecordSummary> {
 
 /// Copies records, which must read back as they were.
 fn rewritten(input: &[u8]) {
-    let mut reader = Reader::new(input);
-    let mut plain = Writer::plain(Vec::new());
+    let mut reader = WarcReader::new(input);
+    let mut plain = WarcWriter::plain_writer(Vec::new());
     let mut headers = Vec::new();
     while let Ok(Some(record)) = reader.next_record() {
         let header = record.header().raw().to_vec();
         let is_arc = record.version().is_arc();
-        match plain.copy(record) {
+        match plain.copy_record(record) {
             Ok((_, end)) if end.complete && !is_arc => headers.push((header, end.block_length)),
             _ => return,
         }
     }
     let file = plain.into_inner();
-    let mut reader = Reader::new(file.as_slice());
+    let mut reader = WarcReader::new(file.as_slice());
     for (header, length) in headers {
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(record.header().raw(), header);
-        assert_eq!(record.end().unwrap().block_length, length);
+        assert_eq!(record.read_end().unwrap().block_length, length);
     }
 }
 
 pub(super) fn gzip_seeds() -> Vec<Vec<u8>> {
     vec![
-        file(Writer::gzip(Vec::new(), 1)),
-        file(Writer::gzip(Vec::new(), 9)),
+        file(WarcWriter::gzip_writer(Vec::new(), 1)),
+        file(WarcWriter::gzip_writer(Vec::new(), 9)),
         b"\x1f\x8b\x08\x1c\0\0\0\0\0\0\x02\0slname\0comment\0\x03\0\0\0\0\0\0\0\0\0".to_vec(),
     ]
 }
@@ -211,10 +215,13 @@ pub(super) fn gzip(input: &[u8]) {
     warc(input);
     let mut whole = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03".to_vec();
     whole.extend_from_slice(input);
-    ends(&whole, Policy::all(Action::Report));
+    ends(&whole, DefectPolicy::one_action(Action::Report));
     // Behind damage a good file is found again.
-    let good = file(Writer::gzip(Vec::new(), 6));
-    let found = ends(&[input, &good].concat(), Policy::all(Action::Report));
+    let good = file(WarcWriter::gzip_writer(Vec::new(), 6));
+    let found = ends(
+        &[input, &good].concat(),
+        DefectPolicy::one_action(Action::Report),
+    );
     if !input.starts_with(b"\x1f\x8b") {
         assert!(found.len() <= input.len() + 6);
     }
@@ -240,10 +247,10 @@ pub(super) fn arc(input: &[u8]) {
     }
     let version = b"filedesc://a.arc 0.0.0.0 20140216050221 text/plain 5\n1 0 X\n";
     let file = [&version[..], input].concat();
-    ends(&file, Policy::all(Action::Report));
-    let mut reader = Reader::new(file.as_slice());
+    ends(&file, DefectPolicy::one_action(Action::Report));
+    let mut reader = WarcReader::new(file.as_slice());
     while let Some(record) = reader.next_record().unwrap() {
-        extract(record, "a.arc").unwrap();
+        extract_capture(record, "a.arc").unwrap();
     }
 }
 
@@ -279,7 +286,7 @@ pub(super) fn http_seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-const BOUND: Limits = Limits {
+const BOUND: DecodeLimits = DecodeLimits {
     output: 1 << 16,
     ratio: 1100,
     codings: 3,
@@ -287,23 +294,26 @@ const BOUND: Limits = Limits {
 
 pub(super) fn http(input: &[u8]) {
     let mut rest = Cursor::new(input);
-    let Ok(head) = Head::read(&mut rest, 8192) else {
+    let Ok(head) = Head::read_head(&mut rest, 8192) else {
         return;
     };
     let at = usize::try_from(rest.position()).unwrap();
     assert_eq!(
-        [head.raw(), head.unread()].concat(),
+        [head.raw(), head.unread_bytes()].concat(),
         input[..at],
         "kept as it is"
     );
     let body = &input[at..];
-    for body in [Body::entity(&head, body), Body::decoded(&head, body, BOUND)] {
+    for body in [
+        Body::entity_body(&head, body),
+        Body::decoded_body(&head, body, BOUND),
+    ] {
         read(body, 1 << 20);
     }
-    let decoded = read(Body::decoded(&head, body, BOUND), u64::MAX);
+    let decoded = read(Body::decoded_body(&head, body, BOUND), u64::MAX);
     if head.get("Content-Encoding").is_some()
         && !head
-            .list("Content-Encoding")
+            .list_values("Content-Encoding")
             .all(|name| name.eq_ignore_ascii_case(b"identity"))
     {
         assert!(
@@ -316,7 +326,7 @@ pub(super) fn http(input: &[u8]) {
     let mut out = Vec::new();
     match chunked.read_to_end(&mut out) {
         Ok(_) => {}
-        Err(error) => assert!(BodyError::within(&error).is_some(), "{error}"),
+        Err(error) => assert!(BodyError::find_within(&error).is_some(), "{error}"),
     }
     assert!(
         out.len() <= input.len(),
@@ -328,7 +338,7 @@ fn read(body: Body<'_>, limit: u64) -> Vec<u8> {
     let mut out = Vec::new();
     match body.take(limit).read_to_end(&mut out) {
         Ok(_) => {}
-        Err(error) => assert!(BodyError::within(&error).is_some(), "{error}"),
+        Err(error) => assert!(BodyError::find_within(&error).is_some(), "{error}"),
     }
     out
 }

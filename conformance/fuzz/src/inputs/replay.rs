@@ -4,10 +4,10 @@ use archive_formats::date::Stamp;
 use archive_formats::http::Head;
 use archive_formats::surt::UrlKey;
 use jiff::Timestamp;
-use viewer_replay::access::{Policy, RuleFile, RuleSet, Subject, Visitor};
+use viewer_replay::access::{AccessPolicy, AccessSubject, RuleFile, RuleSet, Visitor};
 use viewer_replay::memento;
-use viewer_replay::request::{Addresses, Request};
-use viewer_replay::response::{Redirects, Reply, ReplyOptions};
+use viewer_replay::request::{Addresses, ReplayRequest};
+use viewer_replay::response::{Redirects, ReplyHead, ReplyOptions};
 use viewer_replay::rewrite::{PageMode, PageOptions, PageRewriter, page_encoding};
 
 /// Paths of each kind.
@@ -34,13 +34,13 @@ pub(super) fn replay_request(input: &[u8]) {
     let Ok(path) = str::from_utf8(input) else {
         return;
     };
-    let target = match Request::parse(path) {
+    let target = match ReplayRequest::parse(path) {
         Ok(
-            Request::TimeMap { target, .. }
-            | Request::TimeGate { target, .. }
-            | Request::Memento { target, .. }
-            | Request::Calendar { target, .. }
-            | Request::Page { target, .. },
+            ReplayRequest::TimeMap { target, .. }
+            | ReplayRequest::TimeGate { target, .. }
+            | ReplayRequest::Memento { target, .. }
+            | ReplayRequest::Calendar { target, .. }
+            | ReplayRequest::Page { target, .. },
         ) => target,
         Ok(_) => return,
         Err(error) => {
@@ -51,15 +51,15 @@ pub(super) fn replay_request(input: &[u8]) {
     };
     assert!(!target.url().contains(char::is_control));
     let time: Stamp = "20200102030405".parse().unwrap();
-    let address = Addresses::new("", "all").memento(time, None, target.url());
+    let address = Addresses::new("", "all").memento_address(time, None, target.url());
     assert!(address.bytes().all(|byte| byte.is_ascii_graphic()));
     // Blanks around a URL are no part of it, until they are escaped.
     if target.url().bytes().all(|byte| byte.is_ascii_graphic())
-        && let Ok(Request::Memento {
+        && let Ok(ReplayRequest::Memento {
             time: found,
             target: again,
             ..
-        }) = Request::parse(&address)
+        }) = ReplayRequest::parse(&address)
     {
         assert_eq!(found.stamp(), time);
         assert_eq!(again.key(), target.key(), "{address}");
@@ -81,9 +81,9 @@ pub(super) fn access_rules(input: &[u8]) {
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
     let policy = |text: &[u8]| {
         let name = "rules.aclj";
-        RuleSet::parse([RuleFile { name, text }]).map(|rules| Policy {
+        RuleSet::parse([RuleFile { name, text }]).map(|rules| AccessPolicy {
             rules,
-            ..Policy::default()
+            ..AccessPolicy::default()
         })
     };
     let policy_forwards = match policy(input) {
@@ -107,12 +107,12 @@ pub(super) fn access_rules(input: &[u8]) {
         let key = UrlKey::from_index(key.strip_suffix("###").unwrap_or(&key));
         for visitor in &visitors {
             for time in ["20050101000000", "20231101000000"] {
-                let subject = Subject::Capture {
+                let subject = AccessSubject::Capture {
                     key: key.as_str(),
                     time: time.parse().unwrap(),
                 };
-                let one = policy_forwards.decide(visitor, subject, now);
-                let other = policy_backwards.decide(visitor, subject, now);
+                let one = policy_forwards.decide_access(visitor, subject, now);
+                let other = policy_backwards.decide_access(visitor, subject, now);
                 assert_eq!(one.verdict, other.verdict, "{key}: {one}, {other}");
             }
         }
@@ -133,7 +133,7 @@ pub(super) fn archived_page_seeds() -> Vec<Vec<u8>> {
 /// No field of an answer can end its line, and a page is rewritten in the same way however its bytes are cut.
 pub(super) fn archived_page(input: &[u8]) {
     let mut body = input;
-    let Ok(head) = Head::read(&mut body, 1 << 12) else {
+    let Ok(head) = Head::read_head(&mut body, 1 << 12) else {
         return;
     };
     let addresses = Addresses::new("", "all");
@@ -143,7 +143,7 @@ pub(super) fn archived_page(input: &[u8]) {
         modifier: None,
     };
     for redirects in [Redirects::Reported, in_archive, Redirects::ToWorker] {
-        let reply = Reply::new(
+        let reply = ReplyHead::new(
             Some(&head),
             &ReplyOptions {
                 url: "http://a.dk/",
@@ -186,9 +186,9 @@ pub(super) fn archived_page(input: &[u8]) {
             });
             let mut out = Vec::new();
             for piece in body.chunks(size) {
-                rewriter.write(piece, &mut out).ok()?;
+                rewriter.write_bytes(piece, &mut out).ok()?;
             }
-            rewriter.end(&mut out).ok()?;
+            rewriter.end_page(&mut out).ok()?;
             Some(out)
         };
         let size = usize::from(input.last().copied().unwrap_or(0) % 7) + 1;

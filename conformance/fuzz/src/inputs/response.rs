@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use archive_formats::http::{Body, Ending, Head, ResponseFramer, ResponsePart};
+use archive_formats::http::{Body, Head, ResponseEnding, ResponseFramer, ResponsePart};
 
 const HEAD_LIMIT: usize = 1 << 12;
 
@@ -14,7 +14,7 @@ struct FramedResponse {
     head: Vec<u8>,
     payload: Vec<u8>,
     damaged: usize,
-    ending: Ending,
+    ending: ResponseEnding,
     taken: usize,
 }
 
@@ -42,18 +42,20 @@ pub(super) fn response(input: &[u8]) {
     assert!(whole.taken <= input.len());
     if !matches!(
         whole.ending,
-        Ending::Complete | Ending::NoEndOfTrailers | Ending::Unframed
+        ResponseEnding::Complete | ResponseEnding::NoEndOfTrailers | ResponseEnding::Unframed
     ) {
         return;
     }
     let stored = &input[whole.interim..whole.taken];
     let mut rest = stored;
-    let head = Head::read(&mut rest, HEAD_LIMIT + 1).unwrap();
+    let head = Head::read_head(&mut rest, HEAD_LIMIT + 1).unwrap();
     if whole.head.is_empty() || matches!(head.status(), Some(204 | 304)) {
         return;
     }
     let mut payload = Vec::new();
-    Body::entity(&head, rest).read_to_end(&mut payload).unwrap();
+    Body::entity_body(&head, rest)
+        .read_to_end(&mut payload)
+        .unwrap();
     assert_eq!(whole.payload, payload);
 }
 
@@ -78,7 +80,7 @@ fn framed(input: &[u8], size: usize) -> FramedResponse {
             rest = behind;
         }
     }
-    if framer.ending() == Ending::Unframed {
+    if framer.ending() == ResponseEnding::Unframed {
         payload = framer.unframed().to_vec();
     }
     FramedResponse {

@@ -9,9 +9,9 @@ use archive_client::IdentityName;
 use archive_daemon::telemetry::LogFilter;
 use archive_daemon::{ByteSize, Period};
 use archive_model::{AtticPlace, NodeId, ReplicaId, Root, UploadId, VolumeId};
-use archive_proof::points::{STRIDE, is_point, split};
+use archive_proof::points::{STRIDE, is_point, split_groups};
 use archive_proof::{Points, ResumeStates};
-use archive_rpc::{Authority, Grant, Identity, Kind, Role, Serial, Validity};
+use archive_rpc::{CallErrorKind, CertificateAuthority, Grant, Identity, Role, Serial, Validity};
 
 /// Reads a text and writes it, which must read back the same.
 pub(crate) fn same<T>(text: &str)
@@ -43,7 +43,7 @@ const WORDS: [Word; 14] = [
     (same::<ByteSize>, "1.5 GiB"),
     (same::<Period>, "15 min"),
     (same::<LogFilter>, "warn,archive_daemon=debug"),
-    (same::<Kind>, "not-found"),
+    (same::<CallErrorKind>, "not-found"),
 ];
 
 pub(super) fn words_seeds() -> Vec<Vec<u8>> {
@@ -68,10 +68,12 @@ pub(super) fn certificate_seeds() -> Vec<Vec<u8>> {
         not_before: from,
         not_after: from + Duration::from_hours(24),
     };
-    let authority = Authority::create("lab", validity).unwrap();
+    let authority = CertificateAuthority::create_authority("lab", validity).unwrap();
     let issue = |grants: &[&str]| {
         let grants: Vec<Grant> = grants.iter().map(|text| text.parse().unwrap()).collect();
-        let issued = authority.issue(&grants, &["localhost"], validity).unwrap();
+        let issued = authority
+            .issue_certificate(&grants, &["localhost"], validity)
+            .unwrap();
         der(&issued.certificate)
     };
     vec![
@@ -109,10 +111,10 @@ pub(super) fn certificate(input: &[u8]) {
     };
     let grants = identity.grants();
     assert!(!grants.is_empty() && grants.is_sorted(), "somebody's");
-    let person = identity.person();
+    let person = identity.person_name();
     for grant in grants {
         assert_eq!(grant.to_string().parse::<Grant>().as_ref(), Ok(grant));
-        assert!(identity.is(grant.role(), grant.name()));
+        assert!(identity.is_named(grant.role(), grant.name()));
         let is_other = grant.role().is_personal() && Some(grant.name()) != person;
         assert!(!is_other, "nobody is two persons");
     }
@@ -133,7 +135,7 @@ pub(super) fn points(input: &[u8]) {
         if *byte < 128 {
             for _ in 0..=*byte {
                 at += STRIDE;
-                points.keep(at, || at);
+                points.keep_state(at, || at);
             }
             assert_eq!(points.iter().last(), Some((at, &at)), "the newest is kept");
         } else {
@@ -151,7 +153,7 @@ pub(super) fn points(input: &[u8]) {
         );
     }
     for size in [0, at, at.saturating_sub(3), u64::MAX - 1] {
-        let (piece, rest) = split(size, input);
+        let (piece, rest) = split_groups(size, input);
         assert_eq!([piece, rest].concat(), input);
         let end = u128::from(size) + piece.len() as u128;
         assert!(rest.is_empty() || end.is_multiple_of(u128::from(STRIDE)));
@@ -171,13 +173,16 @@ fn resume_states(input: &[u8]) {
         let place = model.iter().position(|(other, _, _)| *other == id);
         let old = place.and_then(|place| model.remove(place));
         if pair[0] < 128 {
-            states.put(upload, weight, number);
+            states.put_states(upload, weight, number);
             model.push_back((id, weight, number));
             while model.iter().map(|(_, weight, _)| weight).sum::<usize>() > MOST {
                 model.pop_front();
             }
         } else {
-            assert_eq!(states.take(&upload), old.map(|(_, _, number)| number));
+            assert_eq!(
+                states.take_states(&upload),
+                old.map(|(_, _, number)| number)
+            );
         }
     }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use archive_client::{ClientError, FeedStep, Steps};
+use archive_client::{ArchiveSteps, ClientError, FeedStep};
 use archive_model::{ChangeKind, FeedChange, FeedFile, FeedPosition, FileName, Root};
 
 use super::Doors;
@@ -29,7 +29,7 @@ pub async fn all(doors: Doors<'_>, outcome: &mut Outcome) {
 
 /// The feed, and what has come of it.
 struct FollowedFeed {
-    steps: Steps<FeedStep>,
+    steps: ArchiveSteps<FeedStep>,
     /// The last position that was handed out.
     position: Option<FeedPosition>,
     /// The listing, if one came.

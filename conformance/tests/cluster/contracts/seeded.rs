@@ -5,9 +5,9 @@ mod read_at;
 mod replica;
 
 use archive_client::{
-    Access, AnnouncedDigests, Answer, ArchiveStatus, ClientError, Deposit, FakeArchive, FeedStep,
-    FileRange, FileStatus, FileStream, HeldReceipt, Ingest, Listing, Salvage, Selection, Slices,
-    Steps, StoreEvent, StoredFile,
+    Access, AnnouncedDigests, ArchiveStatus, ArchiveSteps, CallFuture, ClientError, Deposit,
+    FakeArchive, FeedStep, FileRange, FileStatus, FileStream, HeldReceipt, Ingest, Listing,
+    Salvage, Selection, Slices, StoreEvent, StoredFile,
 };
 use archive_model::{FeedPosition, FileName};
 use conformance::contract::access::{self, Doors};
@@ -45,7 +45,7 @@ impl Ingest for SeededArchive {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, StoredFile> {
+    ) -> CallFuture<'a, StoredFile> {
         Box::pin(async move {
             let credulous = Deposit {
                 announced: AnnouncedDigests::default(),
@@ -64,7 +64,7 @@ impl Ingest for SeededArchive {
         })
     }
 
-    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, FileStatus> {
+    fn stat<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, FileStatus> {
         Box::pin(async move {
             let answer = self.archive.stat(name).await;
             if self.bug == Bug::Tells && answer.is_err() {
@@ -77,7 +77,7 @@ impl Ingest for SeededArchive {
 }
 
 impl Access for SeededArchive {
-    fn get<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, FileStream> {
+    fn get<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, FileStream> {
         Box::pin(async move {
             let mut wanted = wanted.clone();
             if self.bug == Bug::AnyReplica {
@@ -99,15 +99,15 @@ impl Access for SeededArchive {
         })
     }
 
-    fn slices<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Slices> {
+    fn slices<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Slices> {
         self.archive.slices(wanted)
     }
 
-    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> Answer<'a, Salvage> {
+    fn salvage<'a>(&'a self, wanted: &'a FileRange) -> CallFuture<'a, Salvage> {
         self.archive.salvage(wanted)
     }
 
-    fn list<'a>(&'a self, selection: &'a Selection) -> Answer<'a, Listing> {
+    fn list<'a>(&'a self, selection: &'a Selection) -> CallFuture<'a, Listing> {
         Box::pin(async move {
             let listing = self.archive.list(selection).await?;
             let left_out = usize::from(self.bug == Bug::Short);
@@ -115,16 +115,19 @@ impl Access for SeededArchive {
         })
     }
 
-    fn receipt<'a>(&'a self, name: &'a FileName) -> Answer<'a, HeldReceipt> {
+    fn receipt<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, HeldReceipt> {
         self.archive.receipt(name)
     }
 
-    fn changes<'a>(&'a self, after: Option<&'a FeedPosition>) -> Answer<'a, Steps<FeedStep>> {
+    fn changes<'a>(
+        &'a self,
+        after: Option<&'a FeedPosition>,
+    ) -> CallFuture<'a, ArchiveSteps<FeedStep>> {
         Box::pin(async move {
             let steps = self.archive.changes(after).await?;
             if self.bug == Bug::Forgets {
                 let mut is_first = true;
-                return Ok(Steps::new(steps.filter(move |step| {
+                return Ok(ArchiveSteps::new(steps.filter(move |step| {
                     let is_change = matches!(step, Ok(FeedStep::Change(_)));
                     !(is_change && std::mem::take(&mut is_first))
                 })));
@@ -133,7 +136,7 @@ impl Access for SeededArchive {
         })
     }
 
-    fn status(&self) -> Answer<'_, ArchiveStatus> {
+    fn status(&self) -> CallFuture<'_, ArchiveStatus> {
         self.archive.status()
     }
 }

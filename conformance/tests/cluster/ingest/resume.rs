@@ -68,12 +68,12 @@ fn cut_stream_resumes_where_it_stopped() {
                 carried < most && read < most,
                 "cut at {cut}: {carried}, {read}"
             );
-            let (back, end) = get(cluster, &FileRange::whole(name)).await;
+            let (back, end) = get(cluster, &FileRange::whole_file(name)).await;
             end.unwrap();
             assert!(back == bytes, "cut at {cut}");
         }
         for replica in ["one", "two"] {
-            let left = directory::list(&cluster.incoming(replica)).unwrap();
+            let left = directory::list_directory(&cluster.incoming(replica)).unwrap();
             assert!(left.is_empty(), "{replica}: {left:?}");
         }
     });
@@ -98,7 +98,7 @@ async fn break_off(cluster: &Cluster, open: Open, bytes: &[u8]) {
     eventually("the nodes have most of it", LONG, async || {
         let most = bytes.len() as u64 - (4 << 20);
         let there = ["one", "two"].iter().all(|replica| {
-            let found = directory::list(&cluster.incoming(replica)).unwrap();
+            let found = directory::list_directory(&cluster.incoming(replica)).unwrap();
             let path = |name| cluster.incoming(replica).join(name);
             let longest = found.into_iter().map(|entry| path(entry.name));
             longest
@@ -160,7 +160,7 @@ fn no_other_bytes_sneak_in_before_the_offset() {
         let stored = store(cluster, &name("b"), &bytes).await.unwrap();
         assert_eq!(stored.admission.root, root(&bytes));
         for file in ["a", "b"] {
-            let (read, end) = get(cluster, &FileRange::whole(name(file))).await;
+            let (read, end) = get(cluster, &FileRange::whole_file(name(file))).await;
             end.unwrap();
             assert!(read == bytes, "{file}");
         }
@@ -196,13 +196,13 @@ fn bytes_lost_by_replica_are_sent_again() {
 
         break_off(cluster, begun("e"), half).await;
         let incoming = cluster.incoming("two");
-        for entry in directory::list(&incoming).unwrap() {
+        for entry in directory::list_directory(&incoming).unwrap() {
             directory::remove_name(&incoming.join(entry.name)).unwrap();
         }
         from_the_beginning(cluster, "a stage was lost", &begun("e")).await;
 
         break_off(cluster, begun("f"), half).await;
-        for entry in directory::list(&incoming).unwrap() {
+        for entry in directory::list_directory(&incoming).unwrap() {
             let path = incoming.join(entry.name);
             let length = std::fs::metadata(&path).unwrap().len();
             if length > 3 << 20 {

@@ -104,7 +104,7 @@ fn lying_donor_is_caught_and_another_is_asked() {
         let copy = cluster.copy("two", &file);
         assert!(std::fs::read(copy).unwrap() == bytes);
         // A reader is not lied to either.
-        let (read, end) = get(cluster, &FileRange::whole(file)).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(file)).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(liar.untold()[1] < i64::MAX / 2, "it has lied");
@@ -133,7 +133,7 @@ fn hanging_node_is_dropped_and_filled_later() {
         let said = stored.unwrap_err().to_string();
         assert!(begin.elapsed() < SOON, "{:?}: {said}", begin.elapsed());
         assert!(said.contains("two") && !said.contains("one:"), "{said}");
-        let (read, end) = get(cluster, &FileRange::whole(file.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(file.clone())).await;
         end.unwrap();
         assert!(read == bytes, "the others are unaffected");
         wire.release();

@@ -33,7 +33,7 @@ async fn is_withdrawn(cluster: &Cluster, name: &FileName) -> bool {
 
 fn in_attic(cluster: &Cluster) -> usize {
     let attic = cluster.path("two").join("volume/attic");
-    directory::list(&attic).unwrap().len()
+    directory::list_directory(&attic).unwrap().len()
 }
 
 /// Fails if a removal of which the node's answer is lost counts as done before the node has confirmed it, or is done a

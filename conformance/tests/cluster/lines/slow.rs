@@ -41,7 +41,7 @@ fn slow_replica_is_awaited_or_dropped_by_rule() {
         assert_names_two(&refused);
         assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
         for (name, bytes) in [(&before, &few), (&small, &few), (&large, &bytes)] {
-            let (read, end) = get(cluster, &FileRange::whole(name.clone())).await;
+            let (read, end) = get(cluster, &FileRange::whole_file(name.clone())).await;
             end.unwrap();
             assert!(read == *bytes, "{name}");
         }
@@ -68,7 +68,7 @@ fn slow_optional_replica_delays_no_store() {
             let stored = stored.expect("the others are not slowed").unwrap();
             let holders = holders(&stored);
             assert!(holders.starts_with(&["one", "three"]), "{holders:?}");
-            let read = timeout(SOON, get(cluster, &FileRange::whole(file.clone()))).await;
+            let read = timeout(SOON, get(cluster, &FileRange::whole_file(file.clone()))).await;
             let (read, end) = read.expect("readers are not slowed");
             end.unwrap();
             assert!(read == bytes);

@@ -132,7 +132,7 @@ fn removed_copy_stays_removed_after_restore_from_replicas() {
             std::fs::remove_dir_all(cluster.path("repository").join(lost)).unwrap();
         }
         let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
-        let report = from_replicas(&settings, false, Clock::system())
+        let report = from_replicas(&settings, false, Clock::system_clock())
             .await
             .unwrap();
         assert!(report.written && report.files == 3, "{report:?}");
@@ -163,7 +163,7 @@ fn removed_copy_stays_removed_after_restore_from_replicas() {
             let is_taken = matches!(error, ClientError::Refused(_) | ClientError::Exists(_));
             assert!(is_taken, "{error}");
         }
-        let (read, end) = get(cluster, &FileRange::whole(here.clone())).await;
+        let (read, end) = get(cluster, &FileRange::whole_file(here.clone())).await;
         end.unwrap();
         assert!(read == bytes);
         assert!(!cluster.copy("one", &here).try_exists().unwrap());
@@ -206,7 +206,7 @@ fn adopted_root_is_borne_by_every_matching_copy() {
         for replica in ["one", "two"] {
             let wanted = FileRange {
                 replica: Some(replica.parse().unwrap()),
-                ..FileRange::whole(name.clone())
+                ..FileRange::whole_file(name.clone())
             };
             let (read, end) = get(cluster, &wanted).await;
             end.unwrap();
@@ -296,10 +296,10 @@ fn export_and_replicas_together_restore_admin_data() {
             std::fs::remove_dir_all(cluster.path("repository").join(lost)).unwrap();
         }
         let export = cluster.path("export.jsonl");
-        archive_durable::replace(&export, &lines).unwrap();
+        archive_durable::replace_file(&export, &lines).unwrap();
         let settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
         let allowed = AllowedGaps::default();
-        let both = from_both(&settings, &export, allowed, Clock::system()).await;
+        let both = from_both(&settings, &export, allowed, Clock::system_clock()).await;
         let (exported, found) = both.unwrap();
         assert!(exported.written && exported.files == 2, "{exported:?}");
         assert!(found.written && found.files == 1, "{found:?}");

@@ -133,7 +133,7 @@ async fn approve_all(people: People, ids: Vec<String>) -> Vec<Result<RequestStat
 fn counts(cluster: &Cluster, replica: &str) -> (usize, usize) {
     let is_there = |number: &usize| cluster.copy(replica, &file(*number)).try_exists().unwrap();
     let attic = cluster.path(replica).join("volume/attic");
-    let aside = directory::list(&attic).unwrap().len();
+    let aside = directory::list_directory(&attic).unwrap().len();
     ((0..FILES).filter(is_there).count(), aside)
 }
 

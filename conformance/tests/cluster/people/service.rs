@@ -17,7 +17,7 @@ use super::{LONG, approve, ask, decide, node_of, people, stat, status, store_som
 async fn read(cluster: &Cluster, replica: &str, name: &FileName) -> Vec<u8> {
     let wanted = FileRange {
         replica: Some(replica.parse().unwrap()),
-        ..FileRange::whole(name.clone())
+        ..FileRange::whole_file(name.clone())
     };
     let (read, end) = get(cluster, &wanted).await;
     end.unwrap();

@@ -94,7 +94,7 @@ fn a_sidecar_that_rotted_is_written_anew() {
                 let sidecar = sidecar(cluster, "one", name);
                 assert!(sidecar.try_exists().unwrap());
                 std::fs::remove_file(&sidecar).unwrap();
-                archive_durable::replace(&sidecar, b"rot").unwrap();
+                archive_durable::replace_file(&sidecar, b"rot").unwrap();
             }
             flip(&cluster.copy("one", &bad), 9);
         })
@@ -136,7 +136,7 @@ fn a_stranger_is_removed_by_its_own_checksum() {
         let name = name("stranger");
         let bytes = noise(SIZE, 42);
         behind_its_back(cluster, 0, |cluster| {
-            archive_durable::replace(&cluster.copy("one", &name), &bytes).unwrap();
+            archive_durable::replace_file(&cluster.copy("one", &name), &bytes).unwrap();
         })
         .await;
         assert_eq!(
@@ -164,7 +164,7 @@ fn a_stranger_is_removed_by_its_own_checksum() {
 }
 
 fn copy_all(from: &Path, to: &Path) {
-    archive_durable::directory::make(to).unwrap();
+    archive_durable::directory::make_directory(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let to = to.join(entry.file_name());

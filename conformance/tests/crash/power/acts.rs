@@ -1,7 +1,7 @@
 //! The power goes while a node mends, puts aside, takes back and adopts: afterwards a file is whole on one side, what
 //! was done is done, and what was not can be done again.
 
-use archive_bitarchive::attic::{self, AtticId, Item, Kind};
+use archive_bitarchive::attic::{self, AtticId, AtticItemKind, LocalAtticItem};
 use archive_bitarchive::{Condition, Layout, Node};
 use archive_model::{Cause, FileName};
 use conformance::machine::acts::{self, MENDED, MOVED};
@@ -73,7 +73,7 @@ fn check(machine: &CrashMachine, now: i64, said: &[String], what: &str) {
         )
     };
     clear(&node).unwrap();
-    let volumes = node.disks.volumes.all();
+    let volumes = node.disks.volumes.list_volumes();
     assert!(
         volumes.iter().all(|volume| volume.problem.is_none()),
         "{what}: {volumes:?}"
@@ -108,7 +108,7 @@ fn mended(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str)
     let file = name(MENDED);
     let good = machine::content(&file).unwrap();
     let damaged = acts::damaged_content().unwrap();
-    let target = Layout::new(&machine.disk()).target(&file);
+    let target = Layout::new(&machine.disk()).target_paths(&file);
     let found = std::fs::read(&target.file).unwrap();
     assert_eq!(found.len(), good.len(), "{what}");
     let mut as_if_good = found.clone();
@@ -146,19 +146,21 @@ fn mended(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str)
     );
 }
 
-fn whole_files_aside(node: &Node) -> Vec<Item> {
-    let online = node.disks.volumes.online();
+fn whole_files_aside(node: &Node) -> Vec<LocalAtticItem> {
+    let online = node.disks.volumes.online_layouts();
     let items = online.iter().flat_map(|(volume, layout)| {
-        let listed = attic::list(layout, volume).unwrap();
-        listed.into_iter().map(|one| attic::item(layout, &one))
+        let listed = attic::list_items(layout, volume).unwrap();
+        listed.into_iter().map(|one| attic::read_item(layout, &one))
     });
-    items.filter(|item| item.kind == Kind::File).collect()
+    items
+        .filter(|item| item.kind == AtticItemKind::File)
+        .collect()
 }
 
 /// The file lies whole on one side, and where the last act that was done has put it.
 fn moved(machine: &CrashMachine, node: &Node, now: i64, last: &str, what: &str) {
     let file = name(MOVED);
-    let target = Layout::new(&machine.disk()).target(&file);
+    let target = Layout::new(&machine.disk()).target_paths(&file);
     let is_back = target.file.try_exists().unwrap();
     let aside = whole_files_aside(node);
     assert_eq!(

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
-use archive_bitarchive::attic::{AtticId, ItemReference, Removal};
+use archive_bitarchive::attic::{AtticId, ItemReference, RemovalOrder};
 use archive_bitarchive::{Node, NodeError};
-use archive_durable::Severity;
+use archive_durable::DiskSeverity;
 use archive_model::{Cause, FileName};
 use conformance::machine;
 use jiff::Timestamp;
@@ -31,7 +31,7 @@ fn cause() -> Cause {
 
 fn is_full(error: &NodeError) -> bool {
     matches!(error, NodeError::NoSpace(_))
-        || matches!(error, NodeError::Disk(error) if error.severity() == Severity::NoSpace)
+        || matches!(error, NodeError::Disk(error) if error.severity() == DiskSeverity::NoSpace)
 }
 
 /// Stores files of a megabyte until none fits any more.
@@ -78,7 +78,7 @@ fn a_full_disk_lets_go() {
     assert!(stored.len() > 10, "{} files", stored.len());
 
     // Full for new files: the reserve is for this.
-    let removal = |file: &FileName| Removal {
+    let removal = |file: &FileName| RemovalOrder {
         name: file.clone(),
         volume: volume.clone(),
         checksum: expected_root(file),

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::Command;
 
-use archive_bitarchive::{Condition, Entry, Layout, Node};
+use archive_bitarchive::{CatalogEntry, Condition, Layout, Node};
 use archive_model::{FileName, Groups};
 use conformance::machine::{self, CrashMachine};
 use jiff::Timestamp;
@@ -46,7 +46,7 @@ fn spoil(image: &Path, inode: u64) {
 }
 
 fn serves(node: &Node, good: &FileName, what: &str) {
-    let volumes = node.disks.volumes.all();
+    let volumes = node.disks.volumes.list_volumes();
     assert!(
         volumes.iter().all(|volume| volume.problem.is_none()),
         "{what}: {volumes:?}"
@@ -55,14 +55,14 @@ fn serves(node: &Node, good: &FileName, what: &str) {
     assert_eq!(entry.row.condition, Condition::Present, "{what}");
 }
 
-fn verify(node: &Node, name: &FileName) -> Entry {
+fn verify(node: &Node, name: &FileName) -> CatalogEntry {
     let now = Timestamp::from_second(BEFORE).unwrap();
     node.files
         .verify_copy(name, None, now, &mut |_| ControlFlow::Continue(()))
         .unwrap()
 }
 
-fn is_lost(entry: &Entry) -> bool {
+fn is_lost(entry: &CatalogEntry) -> bool {
     let all = Groups::all(50_000);
     matches!(&entry.row.condition, Condition::Damaged { unreadable, .. } if *unreadable == all)
 }
@@ -88,7 +88,7 @@ fn unreadable_inodes_are_damage_of_single_files() {
         machine::store(&node, name, BEFORE).unwrap().unwrap();
     }
     drop(node);
-    let target = |name: &FileName| Layout::new(&machine.disk()).target(name);
+    let target = |name: &FileName| Layout::new(&machine.disk()).target_paths(name);
     let paths = [
         target(&file).file,
         target(&sidecar).sidecar,

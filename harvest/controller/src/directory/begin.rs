@@ -16,23 +16,27 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
-    pub fn create(base: &Path, job: HarvestJob, now: Timestamp) -> Result<Self, JobDirectoryError> {
-        Self::begin(base, job, &RunSettings::default(), now)
+    pub fn create_directory(
+        base: &Path,
+        job: HarvestJob,
+        now: Timestamp,
+    ) -> Result<Self, JobDirectoryError> {
+        Self::begin_job(base, job, &RunSettings::default(), now)
     }
 
-    /// Makes the directory of a new job as [`JobDirectory::create`] does, with the choices of the person who begins it.
+    /// Makes the directory of a new job as [`JobDirectory::create_directory`] does, with the choices of the person who begins it.
     /// It has its name once it is whole: one that was not finished begins with a dot, and counts as no job.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
-    pub fn begin(
+    pub fn begin_job(
         base: &Path,
         job: HarvestJob,
         run: &RunSettings,
         now: Timestamp,
     ) -> Result<Self, JobDirectoryError> {
-        directory::make(base)?;
+        directory::make_directory(base)?;
         let name = format!("{}_{}", job.id, now.as_millisecond());
         let unfinished = base.join(format!(".{name}.new"));
         directory::make_new(&unfinished)?;
@@ -43,7 +47,7 @@ impl JobDirectory {
         for name in [
             "logs", "warcs", "index", "reports", "metadata", "receipts", "action", "done",
         ] {
-            directory::make_unsynced(&created.path(name))?;
+            directory::make_unsynced(&created.path_of(name))?;
         }
         let job = &created.job;
         let mut seeds = String::new();
@@ -80,11 +84,11 @@ impl JobDirectory {
     ///
     /// [`JobDirectoryError::Disk`].
     pub fn give_up_frontier(&self, now: Timestamp) -> Result<bool, JobDirectoryError> {
-        let state = self.path("state");
-        if self.outcome()?.is_some() || directory::kind(&state)?.is_none() {
+        let state = self.path_of("state");
+        if self.read_outcome()?.is_some() || directory::entry_kind(&state)?.is_none() {
             return Ok(false);
         }
-        let given_up = self.path(&format!("state.{}.damaged", now.as_millisecond()));
+        let given_up = self.path_of(&format!("state.{}.damaged", now.as_millisecond()));
         directory::move_new(&state, &given_up)?;
         Ok(true)
     }

@@ -2,11 +2,11 @@
 
 use std::io::Read;
 
-use archive_durable::{AppendFile, directory, read_small, replace};
+use archive_durable::{AppendFile, directory, read_small, replace_file};
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_reports::index::{ArchiveIndex, IndexLines, index_archive_file};
 
-use super::{FileEntry, JobDirectory, JobDirectoryError, open};
+use super::{CrawledFile, JobDirectory, JobDirectoryError, open_file};
 
 /// The longest description of a file.
 const MAX_ENTRY: u64 = 64 << 10;
@@ -37,11 +37,11 @@ impl JobDirectory {
         closed: &ClosedFile,
         archive: impl Read,
     ) -> Result<IndexedFile, JobDirectoryError> {
-        let entry = self.path("index").join(format!("{}.json", closed.name));
+        let entry = self.path_of("index").join(format!("{}.json", closed.name));
         if read_small(&entry, MAX_ENTRY)?.is_some() {
             return Ok(IndexedFile::Known);
         }
-        let scratch = self.path("scratch");
+        let scratch = self.path_of("scratch");
         directory::make_unsynced(&scratch)?;
         let mut index = index_archive_file(archive, &closed.name, &scratch)?;
         if let Some(damage) = index.damage {
@@ -49,12 +49,12 @@ impl JobDirectory {
         }
         self.keep_lines(&closed.name, "cdx", &mut index.cdx)?;
         self.keep_lines(&closed.name, "cdxj", &mut index.captures)?;
-        let description = serde_json::json!(FileEntry {
+        let description = serde_json::json!(CrawledFile {
             name: closed.name.clone(),
             size: closed.size,
             closed: closed.closed,
         });
-        replace(&entry, description.to_string().as_bytes())?;
+        replace_file(&entry, description.to_string().as_bytes())?;
         Ok(IndexedFile::New)
     }
 
@@ -65,7 +65,7 @@ impl JobDirectory {
         kind: &str,
         lines: &mut IndexLines,
     ) -> Result<(), JobDirectoryError> {
-        let path = self.path("index").join(format!("{name}.{kind}"));
+        let path = self.path_of("index").join(format!("{name}.{kind}"));
         let mut kept = AppendFile::open(&path)?;
         kept.cut(0)?;
         let mut piece = vec![0; PIECE];
@@ -89,16 +89,16 @@ impl JobDirectory {
     /// # Errors
     ///
     /// [`JobDirectoryError::Entry`] if a description is damaged, [`JobDirectoryError::Disk`].
-    pub fn indexed_files(&self) -> Result<Vec<FileEntry>, JobDirectoryError> {
+    pub fn indexed_files(&self) -> Result<Vec<CrawledFile>, JobDirectoryError> {
         let mut entries = Vec::new();
-        for name in directory::names(&self.path("index"))? {
-            let path = self.path("index").join(&name);
+        for name in directory::list_names(&self.path_of("index"))? {
+            let path = self.path_of("index").join(&name);
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
             let bytes = read_small(&path, MAX_ENTRY)?.unwrap_or_default();
             let entry = serde_json::from_slice(&bytes);
-            let entry: FileEntry =
+            let entry: CrawledFile =
                 entry.map_err(|source| JobDirectoryError::Entry { path, source })?;
             entries.push(entry);
         }
@@ -113,7 +113,7 @@ impl JobDirectory {
     /// [`JobDirectoryError::Read`] if it cannot be opened.
     pub fn index_of(&self, name: &str) -> Result<ArchiveIndex, JobDirectoryError> {
         let lines = |kind: &str| -> Result<IndexLines, JobDirectoryError> {
-            let lines = open(&self.path("index").join(format!("{name}.{kind}")))?;
+            let lines = open_file(&self.path_of("index").join(format!("{name}.{kind}")))?;
             Ok(IndexLines { lines, count: 0 })
         };
         Ok(ArchiveIndex {

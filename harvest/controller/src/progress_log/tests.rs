@@ -47,7 +47,7 @@ async fn lines_come_every_twenty_seconds() {
         }
         drop(sender);
     };
-    let (followed, ()) = tokio::join!(log.follow(progress), play);
+    let (followed, ()) = tokio::join!(log.follow_crawl(progress), play);
     followed.unwrap();
     let lines = lines(&path);
     let times: Vec<&str> = lines[1..].iter().map(|line| line[..20].trim()).collect();
@@ -86,7 +86,7 @@ fn resumed_log_goes_on_behind_whole_lines() {
     let path = directory.path().join("progress-statistics.log");
     let manual = begin();
     let mut log = ProgressLog::open(&path, manual.clock()).unwrap();
-    log.end(&CrawlProgress::default(), CrawlState::Checkpointed)
+    log.end_log(&CrawlProgress::default(), CrawlState::Checkpointed)
         .unwrap();
     let before = lines(&path);
     assert!(before[3].ends_with(" CRAWL PAUSED - Checkpointed"));
@@ -143,8 +143,8 @@ fn line_tells_how_long_queues_are() {
         queues,
         ..CrawlProgress::default()
     };
-    log.end(&progress, CrawlState::Checkpointed).unwrap();
-    log.end(&CrawlProgress::default(), CrawlState::Checkpointed)
+    log.end_log(&progress, CrawlState::Checkpointed).unwrap();
+    log.end_log(&CrawlProgress::default(), CrawlState::Checkpointed)
         .unwrap();
     let lines = lines(&path);
     let columns = |line: &str| {

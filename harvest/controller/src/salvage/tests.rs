@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 
 use super::*;
 
 /// Returns the place at which each of five records begins, and the end, with the whole file: the first record says what
 /// the file is.
 fn archive_file() -> (Vec<usize>, Vec<u8>) {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     let mut begins = Vec::new();
     for number in 0..5 {
         begins.push(writer.get_ref().len());
         let kind = if number == 0 {
-            Kind::Warcinfo
+            WarcType::Warcinfo
         } else {
-            Kind::Response
+            WarcType::Response
         };
         let id = format!("urn:uuid:{number}");
         let builder = Builder::new(kind, &id, "2026-11-23T00:00:00Z");
@@ -28,8 +28,10 @@ fn archive_file() -> (Vec<usize>, Vec<u8>) {
         };
         let block = format!("HTTP/1.1 200 OK\r\n\r\n{number}");
         let length = u64::try_from(block.len()).unwrap();
-        let head = builder.head(length).unwrap();
-        writer.write(&head, length, &mut block.as_bytes()).unwrap();
+        let head = builder.render_head(length).unwrap();
+        writer
+            .write_record(&head, length, &mut block.as_bytes())
+            .unwrap();
     }
     let bytes = writer.into_inner();
     begins.push(bytes.len());
@@ -40,7 +42,7 @@ fn archive_file() -> (Vec<usize>, Vec<u8>) {
 fn left_of(bytes: &[u8]) -> Option<(String, Vec<u8>)> {
     let directory = tempfile::tempdir().unwrap();
     let open = directory.path().join("1-1-x.warc.gz.open");
-    archive_durable::replace(&open, bytes).unwrap();
+    archive_durable::replace_file(&open, bytes).unwrap();
     close_open_file(&open).unwrap();
     let mut entries = std::fs::read_dir(directory.path()).unwrap();
     let path = entries.next()?.unwrap().path();
@@ -86,7 +88,7 @@ fn every_flipped_byte_is_cut_or_set_aside() {
             let is_harmless = left == changed;
             let is_cut = left == bytes[..begins[4]] && at >= begins[4];
             assert!(is_harmless || is_cut, "{at}");
-            let records = Reader::new(left.as_slice());
+            let records = WarcReader::new(left.as_slice());
             let whole = whole_count(records);
             assert!(whole >= 4, "{at}");
         }
@@ -95,10 +97,10 @@ fn every_flipped_byte_is_cut_or_set_aside() {
     assert_eq!(names.len(), 2);
 }
 
-fn whole_count(mut reader: Reader<&[u8]>) -> usize {
+fn whole_count(mut reader: WarcReader<&[u8]>) -> usize {
     let mut count = 0;
     while let Some(record) = reader.next_record().unwrap() {
-        count += usize::from(record.end().unwrap().complete);
+        count += usize::from(record.read_end().unwrap().complete);
     }
     count
 }

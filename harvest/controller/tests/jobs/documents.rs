@@ -37,12 +37,13 @@ async fn metadata_records_stand_in_their_order() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let request = directory.path("done/1795392000123-more.free");
-    archive_durable::replace(&request, b"pattern one\nhttp://u:hunter2-secret@a.dk/\n").unwrap();
-    run(&directory, &environment(None, Clock::system())).await;
-    let bytes = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
+    let request = directory.path_of("done/1795392000123-more.free");
+    archive_durable::replace_file(&request, b"pattern one\nhttp://u:hunter2-secret@a.dk/\n")
+        .unwrap();
+    run(&directory, &environment(None, Clock::system_clock())).await;
+    let bytes = fs::read(directory.path_of("metadata/12-metadata-1.warc.gz")).unwrap();
     let records = records(&bytes);
-    assert_eq!(records[0].0, Kind::Warcinfo);
+    assert_eq!(records[0].0, WarcType::Warcinfo);
     let uris: Vec<&str> = records[1..].iter().map(|(_, uri)| uri.as_str()).collect();
     assert_eq!(uris.len(), PARTS.len(), "{uris:?}");
     for (uri, part) in uris.iter().zip(PARTS) {
@@ -59,7 +60,7 @@ async fn metadata_records_stand_in_their_order() {
         threads.contains("Number of threads: 1 (0 active)"),
         "{threads}"
     );
-    let name = only(&directory.path("warcs"));
+    let name = only(&directory.path_of("warcs"));
     let name = name.file_name().unwrap().to_str().unwrap();
     for (part, path) in [
         ("logs/crawl.log", "logs/crawl.log"),
@@ -70,7 +71,7 @@ async fn metadata_records_stand_in_their_order() {
         ("setup/harvestInfo.xml", "harvestInfo.xml"),
         ("reports/seeds-report.txt", "reports/seeds-report.txt"),
     ] {
-        let file = fs::read_to_string(directory.path(path)).unwrap();
+        let file = fs::read_to_string(directory.path_of(path)).unwrap();
         assert_eq!(record(&bytes, part), file, "{part}");
     }
     let files = record(&bytes, "archivefiles-report.txt");
@@ -98,11 +99,11 @@ async fn files_stand_by_number_not_time() {
         } else {
             assert_ne!(
                 run(&directory, &environment).await.status,
-                JobStatus::Suspended
+                HarvestJobEnd::Suspended
             );
         }
     }
-    let bytes = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
+    let bytes = fs::read(directory.path_of("metadata/12-metadata-1.warc.gz")).unwrap();
     let indexes = records(&bytes).into_iter();
     let indexes = indexes.filter_map(|(_, uri)| {
         let (_, name) = uri.split_once("index/cdx?")?;
@@ -132,9 +133,10 @@ async fn frontier_report_shows_what_is_left() {
     let base = tempfile::tempdir().unwrap();
     let order = "limits.max_fetches = 1\nlimits.max_objects = 3";
     let directory = create(base.path(), site().await, order);
-    let report = run(&directory, &environment(None, Clock::system())).await;
+    let report = run(&directory, &environment(None, Clock::system_clock())).await;
     assert_eq!(report.objects, 3);
-    let text = fs::read_to_string(directory.path("reports/frontier-nonempty-report.txt")).unwrap();
+    let text =
+        fs::read_to_string(directory.path_of("reports/frontier-nonempty-report.txt")).unwrap();
     let (_, inactive) = text.split_once("INACTIVE QUEUES").unwrap();
     let row = inactive.lines().nth(2).unwrap();
     let fields: Vec<&str> = row.split(' ').collect();
@@ -144,9 +146,9 @@ async fn frontier_report_shows_what_is_left() {
         (fields[0], fields[2], fields[8]),
         ("127.0.0.1", "2", "3/-1")
     );
-    let log = fs::read_to_string(directory.path("logs/crawl.log")).unwrap();
+    let log = fs::read_to_string(directory.path_of("logs/crawl.log")).unwrap();
     assert!(!log.contains(fields[10]), "{row}");
-    let hosts = fs::read_to_string(directory.path("reports/hosts-report.txt")).unwrap();
+    let hosts = fs::read_to_string(directory.path_of("reports/hosts-report.txt")).unwrap();
     let host: Vec<&str> = hosts.lines().nth(1).unwrap().split(' ').collect();
     assert_eq!((host[2], host[4]), ("127.0.0.1", "2"));
 }
@@ -161,19 +163,19 @@ async fn sent_password_is_in_no_file() {
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
     let mut environment = environment(
         Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
-        Clock::system(),
+        Clock::system_clock(),
     );
     environment.keeps_files = true;
     let report = run(&directory, &environment).await;
-    assert_eq!(report.status, JobStatus::Done);
-    let log = fs::read_to_string(directory.path("logs/crawl.log")).unwrap();
+    assert_eq!(report.status, HarvestJobEnd::Done);
+    let log = fs::read_to_string(directory.path_of("logs/crawl.log")).unwrap();
     let opened = log
         .lines()
         .filter(|line| line.contains("/4 ") && line.contains("   200 "));
     assert_eq!(opened.count(), 1, "{log}");
     let mut requests = 0;
     for (name, bytes) in &*unreliable.files.lock() {
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
             let kind = record.kind();
             let mut block = record.header().raw().to_vec();
@@ -182,7 +184,7 @@ async fn sent_password_is_in_no_file() {
                 let text = String::from_utf8_lossy(&block);
                 assert!(!text.contains(secret), "{name}: {text}");
             }
-            requests += u32::from(kind == Kind::Request);
+            requests += u32::from(kind == WarcType::Request);
         }
     }
     assert!(requests > 5);

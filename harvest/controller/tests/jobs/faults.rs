@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use archive_durable::fault::{Fault, FaultPlan, arm, matched_calls};
+use archive_durable::fault::{FaultPlan, InjectedFault, arm_fault, matched_calls};
 use rustix::io::Errno;
 
 use crate::prelude::*;
@@ -14,7 +14,7 @@ const STEPS: u64 = 30;
 fn parts_with(unreliable: &Arc<UnreliableArchive>) -> JobEnvironment {
     environment(
         Some(Arc::clone(unreliable) as Arc<dyn Ingest>),
-        Clock::system(),
+        Clock::system_clock(),
     )
 }
 
@@ -28,10 +28,10 @@ async fn job_goes_on_after_disk_was_full() {
     let order = "files.max_size = \"2 kB\"";
     let whole = create(&base.path().join("whole"), seed.clone(), order);
     let unreliable = Arc::new(UnreliableArchive::new(&whole));
-    arm(None);
+    arm_fault(None);
     let report = run(&whole, &parts_with(&unreliable)).await;
     let total = matched_calls();
-    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.status, HarvestJobEnd::Done);
     let expected = unreliable.responses();
     assert_eq!(expected.len(), 6);
     let step = total / STEPS + 1;
@@ -41,19 +41,19 @@ async fn job_goes_on_after_disk_was_full() {
         let unreliable = Arc::new(UnreliableArchive::new(&directory));
         let environment = parts_with(&unreliable);
         let fault = if (at / step).is_multiple_of(2) {
-            Fault::FailFromHere(Errno::NOSPC)
+            InjectedFault::FailFromHere(Errno::NOSPC)
         } else {
-            Fault::TornFromHere(Errno::NOSPC)
+            InjectedFault::TornFromHere(Errno::NOSPC)
         };
-        arm(Some(FaultPlan {
+        arm_fault(Some(FaultPlan {
             at,
             operation: None,
             fault,
         }));
         let stopped = try_run(&directory, &environment, &|_| {}).await;
-        arm(None);
+        arm_fault(None);
         match stopped {
-            Ok(report) if report.status == JobStatus::Done => {}
+            Ok(report) if report.status == HarvestJobEnd::Done => {}
             Ok(report) => {
                 failures += 1;
                 let errors = report.files.iter().filter_map(|file| file.error.as_ref());
@@ -65,16 +65,16 @@ async fn job_goes_on_after_disk_was_full() {
             }
         }
         // What is not here is stored, with its receipt.
-        let receipts = names(&directory.path("receipts"));
+        let receipts = names(&directory.path_of("receipts"));
         for name in unreliable.names() {
             let is_here = ["warcs", "metadata"]
                 .iter()
-                .any(|folder| fs::exists(directory.path(folder).join(&name)).unwrap());
+                .any(|folder| fs::exists(directory.path_of(folder).join(&name)).unwrap());
             let has_receipt = receipts.contains(&format!("{name}.receipt.json"));
             assert!(is_here || has_receipt, "{at}: {name}");
         }
         let report = run(&reopened(&directory), &environment).await;
-        assert_eq!(report.status, JobStatus::Done, "{at}: {report:?}");
+        assert_eq!(report.status, HarvestJobEnd::Done, "{at}: {report:?}");
         assert_eq!(unreliable.responses(), expected, "{at}");
         let named: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
         assert_eq!(named.len(), unreliable.names().len(), "{at}: {named:?}");
@@ -83,7 +83,7 @@ async fn job_goes_on_after_disk_was_full() {
             "{at}"
         );
         for folder in ["warcs", "metadata"] {
-            assert_eq!(names(&directory.path(folder)).len(), 0, "{at}");
+            assert_eq!(names(&directory.path_of(folder)).len(), 0, "{at}");
         }
     }
     assert!(failures > 10, "{failures}");

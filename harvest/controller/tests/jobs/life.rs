@@ -20,10 +20,10 @@ async fn job_is_crawled_documented_and_stored() {
     let archive = FakeArchive::new();
     let report = run(
         &directory,
-        &environment(Some(Arc::new(archive.clone())), Clock::system()),
+        &environment(Some(Arc::new(archive.clone())), Clock::system_clock()),
     )
     .await;
-    assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
+    assert_eq!((report.status, report.objects), (HarvestJobEnd::Done, 5));
     assert_eq!(report.stop_reason, "Finished");
     assert_eq!(report.domains.len(), 1);
     assert_eq!(report.domains[0].objects, 6);
@@ -33,10 +33,10 @@ async fn job_is_crawled_documented_and_stored() {
     for name in &stored {
         let status = archive.stat(&FileName::new(name).unwrap()).await.unwrap();
         assert!(!status.replicas.is_empty(), "{name}");
-        assert!(names(&directory.path("receipts")).contains(&format!("{name}.receipt.json")));
+        assert!(names(&directory.path_of("receipts")).contains(&format!("{name}.receipt.json")));
     }
-    assert_eq!(names(&directory.path("warcs")), BTreeSet::new());
-    assert_eq!(names(&directory.path("metadata")), BTreeSet::new());
+    assert_eq!(names(&directory.path_of("warcs")), BTreeSet::new());
+    assert_eq!(names(&directory.path_of("metadata")), BTreeSet::new());
     assert_eq!(directory.root().file_name().unwrap(), "12_1795392000000");
 }
 
@@ -46,9 +46,9 @@ async fn metadata_file_documents_the_crawl() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let report = run(&directory, &environment(None, Clock::system())).await;
+    let report = run(&directory, &environment(None, Clock::system_clock())).await;
     assert!(report.files.iter().all(|file| !file.stored));
-    let file = fs::read(directory.path("metadata/12-metadata-1.warc.gz")).unwrap();
+    let file = fs::read(directory.path_of("metadata/12-metadata-1.warc.gz")).unwrap();
     let records = records(&file);
     let uris: Vec<&str> = records.iter().map(|(_, uri)| uri.as_str()).collect();
     for part in [
@@ -71,7 +71,7 @@ async fn metadata_file_documents_the_crawl() {
             .iter()
             .all(|uri| uri.starts_with("metadata://example.dk/crawl/"))
     );
-    let log = fs::read_to_string(directory.path("logs/progress-statistics.log")).unwrap();
+    let log = fs::read_to_string(directory.path_of("logs/progress-statistics.log")).unwrap();
     assert!(log.trim_end().ends_with("CRAWL ENDED - Finished"), "{log}");
 }
 
@@ -81,7 +81,7 @@ async fn archive_that_is_down_is_waited_for() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
-    let manual = ManualClock::running("2026-11-23T00:00:00Z".parse().unwrap());
+    let manual = ManualClock::running_from("2026-11-23T00:00:00Z".parse().unwrap());
     let unreliable = Arc::new(UnreliableArchive {
         refusals: AtomicU32::new(3),
         ..UnreliableArchive::new(&directory)
@@ -94,7 +94,7 @@ async fn archive_that_is_down_is_waited_for() {
     let (progress, _) = watch::channel(CrawlProgress::default());
     let waits = AtomicU32::new(0);
     let stored = AtomicU32::new(0);
-    let warcs = directory.path("warcs");
+    let warcs = directory.path_of("warcs");
     let notify = |notice: JobNotice<'_>| {
         if let JobNotice::Waiting { .. } = notice {
             assert_eq!(names(&warcs).len(), 1);
@@ -116,7 +116,7 @@ async fn archive_that_is_down_is_waited_for() {
         report = run_job(&directory, &environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = advance => unreachable!(),
     };
-    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.status, HarvestJobEnd::Done);
     assert_eq!(waits.load(Ordering::SeqCst), 3);
 }
 
@@ -134,26 +134,26 @@ async fn refused_file_stays_and_is_stored_later() {
     let archive = unreliable.archive.clone();
     let report = run(
         &directory,
-        &environment(Some(Arc::new(unreliable)), Clock::system()),
+        &environment(Some(Arc::new(unreliable)), Clock::system_clock()),
     )
     .await;
-    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.status, HarvestJobEnd::Failed);
     assert!(report.files[0].error.as_ref().unwrap().contains("not you"));
-    assert_eq!(names(&directory.path("warcs")).len(), 1);
-    let log = fs::read(directory.path("logs/crawl.log")).unwrap();
+    assert_eq!(names(&directory.path_of("warcs")).len(), 1);
+    let log = fs::read(directory.path_of("logs/crawl.log")).unwrap();
     let directory = JobDirectory::open(directory.root()).unwrap();
     let report = run(
         &directory,
-        &environment(Some(Arc::new(archive)), Clock::system()),
+        &environment(Some(Arc::new(archive)), Clock::system_clock()),
     )
     .await;
-    assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
-    assert_eq!(names(&directory.path("warcs")), BTreeSet::new());
+    assert_eq!((report.status, report.objects), (HarvestJobEnd::Done, 5));
+    assert_eq!(names(&directory.path_of("warcs")), BTreeSet::new());
     // Once more: nothing is left to do, and nothing is done.
-    let again = run(&directory, &environment(None, Clock::system())).await;
+    let again = run(&directory, &environment(None, Clock::system_clock())).await;
     assert_eq!(again.objects, 5);
-    assert_eq!(names(&directory.path("metadata")), BTreeSet::new());
-    assert_eq!(fs::read(directory.path("logs/crawl.log")).unwrap(), log);
+    assert_eq!(names(&directory.path_of("metadata")), BTreeSet::new());
+    assert_eq!(fs::read(directory.path_of("logs/crawl.log")).unwrap(), log);
 }
 
 /// Fails if a request in the directory of a job is not taken, or a wrong one is not named.
@@ -164,9 +164,9 @@ async fn requests_in_the_action_directory_are_taken() {
     let one = site().await;
     let two = site().await;
     let directory = create(base.path(), one, "");
-    let action = directory.path("action");
-    archive_durable::replace(&action.join("more.seeds"), two.as_str().as_bytes()).unwrap();
-    archive_durable::replace(&action.join("nonsense"), b"x").unwrap();
+    let action = directory.path_of("action");
+    archive_durable::replace_file(&action.join("more.seeds"), two.as_str().as_bytes()).unwrap();
+    archive_durable::replace_file(&action.join("nonsense"), b"x").unwrap();
     let manual = ManualClock::new("2026-11-23T00:00:00Z".parse().unwrap());
     let environment = environment(None, manual.clock());
     let (control, requests) = mpsc::unbounded_channel();
@@ -212,10 +212,10 @@ async fn requests_in_the_action_directory_are_taken() {
         () = advance => unreachable!(),
     };
     assert_eq!(report.objects, 10);
-    let done = names(&directory.path("done"));
+    let done = names(&directory.path_of("done"));
     assert_eq!(done.len(), 3);
     assert!(done.iter().any(|name| name.ends_with("-nonsense.reason")));
-    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.status, HarvestJobEnd::Done);
     assert!(done.iter().any(|name| name.ends_with("-nonsense.refused")));
     assert!(done.iter().any(|name| name.ends_with("-more.seeds")));
 }
@@ -226,7 +226,7 @@ async fn password_stays_in_the_job_file() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, WITH_PASSWORD);
-    run(&directory, &environment(None, Clock::system())).await;
+    run(&directory, &environment(None, Clock::system_clock())).await;
     let mut folders = vec![directory.root().to_owned()];
     let mut seen = 0;
     while let Some(folder) = folders.pop() {
@@ -244,7 +244,7 @@ async fn password_stays_in_the_job_file() {
     }
     assert_eq!(seen, 1);
     let mode = directory
-        .path("job.toml")
+        .path_of("job.toml")
         .metadata()
         .unwrap()
         .permissions()

@@ -14,13 +14,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use archive_client::fake::FakeArchive;
-pub(crate) use archive_client::{Answer, ClientError, Deposit, Ingest, StoreEvent, StoredFile};
+pub(crate) use archive_client::{CallFuture, ClientError, Deposit, Ingest, StoreEvent, StoredFile};
 pub(crate) use archive_daemon::clock::{Chance, Clock, ManualClock};
 use archive_formats::warc::validate::Validator;
-pub(crate) use archive_formats::warc::{Kind, Reader};
+pub(crate) use archive_formats::warc::{WarcReader, WarcType};
 pub(crate) use archive_model::FileName;
 pub(crate) use harvest_controller::{
-    JobConsole, JobDirectory, JobEnvironment, JobError, JobNotice, JobReport, JobStatus, run_job,
+    HarvestJobEnd, HarvestJobError, JobConsole, JobDirectory, JobEnvironment, JobNotice, JobReport,
+    run_job,
 };
 pub(crate) use harvest_crawler::crawl::{CrawlCommand, CrawlProgress};
 pub(crate) use harvest_model::{CrawlOrder, HarvestJob};
@@ -159,7 +160,7 @@ impl UnreliableArchive {
     pub(crate) fn responses(&self) -> Vec<String> {
         let files = self.files.lock();
         let records = files.values().flat_map(|bytes| records(bytes));
-        let responses = records.filter(|(kind, _)| *kind == Kind::Response);
+        let responses = records.filter(|(kind, _)| *kind == WarcType::Response);
         let mut uris: Vec<String> = responses.map(|(_, uri)| uri).collect();
         uris.sort();
         uris
@@ -171,11 +172,11 @@ impl Ingest for UnreliableArchive {
         &'a self,
         deposit: &'a Deposit,
         watch: &'a (dyn Fn(StoreEvent<'_>) + Send + Sync),
-    ) -> Answer<'a, StoredFile> {
+    ) -> CallFuture<'a, StoredFile> {
         Box::pin(self.keep(deposit, watch))
     }
 
-    fn stat<'a>(&'a self, name: &'a FileName) -> Answer<'a, archive_client::FileStatus> {
+    fn stat<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, archive_client::FileStatus> {
         self.archive.stat(name)
     }
 }
@@ -183,7 +184,7 @@ impl Ingest for UnreliableArchive {
 pub(crate) fn environment(archive: Option<Arc<dyn Ingest>>, clock: Clock) -> JobEnvironment {
     JobEnvironment {
         clock,
-        chance: Chance::seeded(1),
+        chance: Chance::seeded_chance(1),
         archive,
         patience: Duration::from_hours(1),
         keeps_files: false,
@@ -199,7 +200,7 @@ pub(crate) fn create(base: &Path, seed: Url, order: &str) -> JobDirectory {
     let job = HarvestJob::new(12, 34, submitted)
         .with_seeds(vec![seed])
         .with_order(order);
-    JobDirectory::create(base, job, submitted).unwrap()
+    JobDirectory::create_directory(base, job, submitted).unwrap()
 }
 
 pub(crate) async fn run(directory: &JobDirectory, environment: &JobEnvironment) -> JobReport {
@@ -210,7 +211,7 @@ pub(crate) async fn try_run(
     directory: &JobDirectory,
     environment: &JobEnvironment,
     notify: &(dyn Fn(JobNotice<'_>) + Send + Sync),
-) -> Result<JobReport, JobError> {
+) -> Result<JobReport, HarvestJobError> {
     let (_control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
     run_job(
@@ -242,7 +243,7 @@ pub(crate) async fn suspend(directory: &JobDirectory, environment: &JobEnvironme
         report = run_job(directory, environment, JobConsole { requests, progress, notify: &notify }) => report.unwrap(),
         () = suspending => unreachable!(),
     };
-    assert_eq!(report.status, JobStatus::Suspended);
+    assert_eq!(report.status, HarvestJobEnd::Suspended);
     assert_eq!(report.stop_reason, "Suspended");
 }
 
@@ -265,24 +266,24 @@ pub(crate) fn only(directory: &Path) -> PathBuf {
 }
 
 /// Returns the kinds and URIs of the records of a file, which is valid.
-pub(crate) fn records(bytes: &[u8]) -> Vec<(Kind, String)> {
+pub(crate) fn records(bytes: &[u8]) -> Vec<(WarcType, String)> {
     let mut validator = Validator::default();
     let mut violations = Vec::new();
     let mut records = Vec::new();
-    let mut reader = Reader::new(bytes);
+    let mut reader = WarcReader::new(bytes);
     while let Some(record) = reader.next_record().unwrap() {
         let uri = record.header().get("WARC-Target-URI").unwrap_or_default();
         records.push((record.kind(), String::from_utf8(uri.to_vec()).unwrap()));
-        violations.extend(validator.record(record).unwrap());
+        violations.extend(validator.check_record(record).unwrap());
     }
-    violations.extend(validator.finish());
+    violations.extend(validator.finish_file());
     assert!(violations.is_empty(), "{violations:?}");
     records
 }
 
 /// Returns the content of the record of a metadata file whose URI has a part.
 pub(crate) fn record(bytes: &[u8], part: &str) -> String {
-    let mut reader = Reader::new(bytes);
+    let mut reader = WarcReader::new(bytes);
     while let Some(mut record) = reader.next_record().unwrap() {
         let uri = record.header().get("WARC-Target-URI").unwrap_or_default();
         if String::from_utf8_lossy(&uri).contains(part) {

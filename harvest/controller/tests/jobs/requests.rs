@@ -16,13 +16,13 @@ const BEGIN: &str = "2026-11-23T00:00:00Z";
 
 /// Writes a request as `mv` does: whole.
 fn ask(job: &JobDirectory, name: &str, text: &str) {
-    archive_durable::replace(&job.path("action").join(name), text.as_bytes()).unwrap();
+    archive_durable::replace_file(&job.path_of("action").join(name), text.as_bytes()).unwrap();
 }
 
 /// Runs a job that pauses from its start, while time passes a hundred times faster, until `count` requests were
 /// answered; then it goes on. Returns its report and the answers.
 async fn run_with_requests(job: &JobDirectory, count: usize) -> (JobReport, Vec<(String, String)>) {
-    let manual = ManualClock::running(BEGIN.parse().unwrap());
+    let manual = ManualClock::running_from(BEGIN.parse().unwrap());
     let (control, requests) = mpsc::unbounded_channel();
     control.send(CrawlCommand::Pause).unwrap();
     let (progress, _) = watch::channel(CrawlProgress::default());
@@ -89,15 +89,15 @@ async fn every_request_is_answered_and_kept() {
     }
     // The home page and two of four others.
     assert_eq!(report.objects, 3);
-    assert_eq!(names(&job.path("action")), BTreeSet::new());
-    let done = names(&job.path("done"));
+    assert_eq!(names(&job.path_of("action")), BTreeSet::new());
+    let done = names(&job.path_of("done"));
     assert_eq!(done.len(), 9, "{done:?}");
     let refused = done.iter().find(|name| name.ends_with("-d.reject.refused"));
-    let kept = fs::read_to_string(job.path("done").join(refused.unwrap())).unwrap();
+    let kept = fs::read_to_string(job.path_of("done").join(refused.unwrap())).unwrap();
     assert_eq!(kept, "example.dk/calendar\n");
-    let log = fs::read_to_string(job.path("logs/requests.log")).unwrap();
+    let log = fs::read_to_string(job.path_of("logs/requests.log")).unwrap();
     assert!(log.contains("d.reject refused\n\t# line 1: "), "{log}");
-    let crawl_log = fs::read_to_string(job.path("logs/crawl.log")).unwrap();
+    let crawl_log = fs::read_to_string(job.path_of("logs/crawl.log")).unwrap();
     let is_rejected = |line: &str| line.contains(&format!("{seed}1 ")) || line.contains("/2 ");
     assert!(!crawl_log.lines().any(is_rejected), "{crawl_log}");
 }
@@ -111,7 +111,7 @@ async fn half_written_request_is_waited_for() {
     let other = site().await;
     ask(&job, "more.seeds", other.as_str().trim_end_matches('/'));
     ask(&job, "later.seeds.part", "nonsense");
-    let manual = ManualClock::running(BEGIN.parse().unwrap());
+    let manual = ManualClock::running_from(BEGIN.parse().unwrap());
     let clock = manual.clock();
     let (control, requests) = mpsc::unbounded_channel();
     control.send(CrawlCommand::Pause).unwrap();
@@ -143,7 +143,7 @@ async fn half_written_request_is_waited_for() {
     assert!(done.starts_with("new seeds: 1;"), "{done}");
     assert_eq!(report.objects, 10);
     assert_eq!(
-        names(&job.path("action")),
+        names(&job.path_of("action")),
         ["later.seeds.part".to_owned()].into()
     );
 }
@@ -157,7 +157,7 @@ async fn second_process_of_a_job_is_refused() {
     let (control, requests) = mpsc::unbounded_channel();
     control.send(CrawlCommand::Pause).unwrap();
     let (progress, mut watched) = watch::channel(CrawlProgress::default());
-    let environment = environment(None, Clock::system());
+    let environment = environment(None, Clock::system_clock());
     let quiet = |_: JobNotice<'_>| {};
     let first = run_job(
         &job,
@@ -190,7 +190,7 @@ async fn second_process_of_a_job_is_refused() {
         refused.unwrap_err()
     };
     let (report, refused) = tokio::join!(first, second);
-    assert!(matches!(refused, JobError::Lock(_)), "{refused:?}");
+    assert!(matches!(refused, HarvestJobError::Lock(_)), "{refused:?}");
     assert!(refused.to_string().contains("another process"), "{refused}");
     assert_eq!(report.unwrap().objects, 5);
 }
@@ -208,10 +208,10 @@ async fn job_appears_with_everything_in_it() {
     let submitted = BEGIN.parse().unwrap();
     let seeds = vec![Url::parse("http://127.0.0.1/").unwrap()];
     let job = || HarvestJob::new(12, 34, submitted).with_seeds(seeds.clone());
-    let created = JobDirectory::begin(base.path(), job(), &settings, submitted).unwrap();
+    let created = JobDirectory::begin_job(base.path(), job(), &settings, submitted).unwrap();
     assert_eq!(names(base.path()), ["12_1795392000000".to_owned()].into());
     let opened = JobDirectory::open(created.root()).unwrap();
     assert_eq!(opened.run_settings().unwrap(), settings);
     // The same job at the same time is another one's.
-    assert!(JobDirectory::begin(base.path(), job(), &settings, submitted).is_err());
+    assert!(JobDirectory::begin_job(base.path(), job(), &settings, submitted).is_err());
 }

@@ -13,12 +13,15 @@ use crate::prelude::*;
 
 /// Takes the frontier away, as a broken disk does.
 fn lose_frontier(directory: &JobDirectory) {
-    archive_durable::directory::move_new(&directory.path("state"), &directory.path("lost-state"))
-        .unwrap();
+    archive_durable::directory::move_new(
+        &directory.path_of("state"),
+        &directory.path_of("lost-state"),
+    )
+    .unwrap();
 }
 
 fn write(path: &Path, bytes: &[u8]) {
-    archive_durable::replace(path, bytes).unwrap();
+    archive_durable::replace_file(path, bytes).unwrap();
 }
 
 /// Runs a job; returns its report, and its notices as `name: what`.
@@ -57,13 +60,13 @@ async fn lost_frontier_ends_job_with_what_it_has() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let (directory, unreliable, environment) = job_without_frontier(base.path()).await;
-    let open = only(&directory.path("warcs"));
+    let open = only(&directory.path_of("warcs"));
     // The process died within a record and within a line.
     AppendFile::open(&open)
         .unwrap()
         .append(&fs::read(&open).unwrap()[..99])
         .unwrap();
-    let log = directory.path("logs/crawl.log");
+    let log = directory.path_of("logs/crawl.log");
     let lines = fs::read(&log).unwrap();
     AppendFile::open(&log)
         .unwrap()
@@ -71,7 +74,7 @@ async fn lost_frontier_ends_job_with_what_it_has() {
         .unwrap();
     let directory = reopened(&directory);
     let (report, words) = run_with_notices(&directory, &environment).await;
-    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.status, HarvestJobEnd::Failed);
     assert_eq!(report.stop_reason, "Finished - Abnormal exit from crawling");
     assert!(
         words[0].ends_with("was cut behind its last whole record, and closed"),
@@ -101,7 +104,7 @@ async fn open_file_damaged_inside_becomes_invalid() {
     let _disk = DISK.read().await;
     let base = tempfile::tempdir().unwrap();
     let (directory, unreliable, environment) = job_without_frontier(base.path()).await;
-    let open = only(&directory.path("warcs"));
+    let open = only(&directory.path_of("warcs"));
     let mut bytes = fs::read(&open).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x55;
@@ -112,8 +115,8 @@ async fn open_file_damaged_inside_becomes_invalid() {
         words[0].ends_with("was set aside as `.invalid`"),
         "{words:?}"
     );
-    assert_eq!(report.status, JobStatus::Failed);
-    let aside = only(&directory.path("warcs"));
+    assert_eq!(report.status, HarvestJobEnd::Failed);
+    let aside = only(&directory.path_of("warcs"));
     assert_eq!(aside.extension().unwrap(), "invalid");
     assert_eq!(fs::read(&aside).unwrap(), bytes);
     let error = report.files[0].error.as_ref().unwrap();
@@ -128,20 +131,20 @@ async fn damaged_closed_file_is_set_aside() {
     let base = tempfile::tempdir().unwrap();
     let order = "limits.max_fetches = 1\nfiles.max_size = \"1 kB\"";
     let directory = create(base.path(), site().await, order);
-    let nowhere = environment(None, Clock::system());
+    let nowhere = environment(None, Clock::system_clock());
     let report = run(&directory, &nowhere).await;
     assert!(report.files.len() > 3, "{report:?}");
     let name = report.files[1].name.clone();
-    let path = directory.path("warcs").join(&name);
+    let path = directory.path_of("warcs").join(&name);
     let mut bytes = fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 0x55;
     write(&path, &bytes);
     // As if the process had died before it was indexed, and before anything was documented.
     for gone in [
-        directory.path("index").join(format!("{name}.json")),
-        directory.path("metadata.json"),
-        directory.path("metadata/12-metadata-1.warc.gz"),
+        directory.path_of("index").join(format!("{name}.json")),
+        directory.path_of("metadata.json"),
+        directory.path_of("metadata/12-metadata-1.warc.gz"),
     ] {
         archive_durable::directory::remove_name(&gone).unwrap();
     }
@@ -152,12 +155,12 @@ async fn damaged_closed_file_is_set_aside() {
         words[0].contains("it is damaged") && words[0].contains("offset"),
         "{words:?}"
     );
-    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.status, HarvestJobEnd::Failed);
     for file in &report.files {
         let is_damaged = file.name == format!("{name}.invalid");
         assert_eq!(file.stored, !is_damaged, "{file:?}");
     }
-    assert_eq!(names(&directory.path("warcs")).len(), 1);
+    assert_eq!(names(&directory.path_of("warcs")).len(), 1);
     let metadata = unreliable.files.lock()["12-metadata-1.warc.gz"].clone();
     assert!(
         !records(&metadata)
@@ -169,7 +172,7 @@ async fn damaged_closed_file_is_set_aside() {
 fn environment_with(unreliable: &Arc<UnreliableArchive>) -> JobEnvironment {
     environment(
         Some(Arc::clone(unreliable) as Arc<dyn Ingest>),
-        Clock::system(),
+        Clock::system_clock(),
     )
 }
 
@@ -180,16 +183,16 @@ async fn foreign_files_are_moved_away() {
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
     for foreign in ["99-34-x.warc.gz", "notes.txt", "12-345-x.warc.gz.open"] {
-        write(&directory.path("warcs").join(foreign), b"mine");
+        write(&directory.path_of("warcs").join(foreign), b"mine");
     }
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
     let (report, words) = run_with_notices(&directory, &environment_with(&unreliable)).await;
-    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.status, HarvestJobEnd::Done);
     assert_eq!(report.files.len(), 2);
     assert_eq!(words.len(), 3);
-    assert_eq!(names(&directory.path("lost-files")).len(), 3);
+    assert_eq!(names(&directory.path_of("lost-files")).len(), 3);
     assert_eq!(
-        fs::read(directory.path("lost-files/notes.txt")).unwrap(),
+        fs::read(directory.path_of("lost-files/notes.txt")).unwrap(),
         b"mine"
     );
 }
@@ -201,14 +204,14 @@ async fn half_written_metadata_file_is_written_anew() {
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
     write(
-        &directory.path("metadata/12-metadata-1.warc.gz.open"),
+        &directory.path_of("metadata/12-metadata-1.warc.gz.open"),
         &vec![7; 100_000],
     );
     let unreliable = Arc::new(UnreliableArchive::new(&directory));
     let report = run(&directory, &environment_with(&unreliable)).await;
-    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.status, HarvestJobEnd::Done);
     let metadata = unreliable.files.lock()["12-metadata-1.warc.gz"].clone();
     assert!(records(&metadata).len() > 10);
-    assert_eq!(names(&directory.path("metadata")).len(), 0);
-    assert!(!directory.path("state").try_exists().unwrap());
+    assert_eq!(names(&directory.path_of("metadata")).len(), 0);
+    assert!(!directory.path_of("state").try_exists().unwrap());
 }

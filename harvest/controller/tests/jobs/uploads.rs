@@ -23,7 +23,7 @@ async fn suspended_upload_never_crawls_again() {
     });
     let down = environment(
         Some(Arc::clone(&unreliable) as Arc<dyn Ingest>),
-        Clock::system(),
+        Clock::system_clock(),
     );
     let (control, requests) = mpsc::unbounded_channel();
     let (progress, _) = watch::channel(CrawlProgress::default());
@@ -43,7 +43,7 @@ async fn suspended_upload_never_crawls_again() {
     )
     .await
     .unwrap();
-    assert_eq!(report.status, JobStatus::Suspended);
+    assert_eq!(report.status, HarvestJobEnd::Suspended);
     assert_eq!(report.stop_reason, "Finished");
     assert!(
         report
@@ -51,14 +51,14 @@ async fn suspended_upload_never_crawls_again() {
             .iter()
             .all(|file| !file.stored && file.error.is_none())
     );
-    let log = fs::read(directory.path("logs/crawl.log")).unwrap();
+    let log = fs::read(directory.path_of("logs/crawl.log")).unwrap();
     let before = asked.load(Ordering::SeqCst);
     unreliable.refusals.store(0, Ordering::SeqCst);
     let directory = reopened(&directory);
     let report = run(&directory, &down).await;
-    assert_eq!((report.status, report.objects), (JobStatus::Done, 5));
+    assert_eq!((report.status, report.objects), (HarvestJobEnd::Done, 5));
     assert_eq!(asked.load(Ordering::SeqCst), before);
-    assert_eq!(fs::read(directory.path("logs/crawl.log")).unwrap(), log);
+    assert_eq!(fs::read(directory.path_of("logs/crawl.log")).unwrap(), log);
     let stored: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
     assert_eq!(stored.len(), 2);
     assert!(report.files.iter().all(|file| file.stored && file.size > 0));
@@ -81,10 +81,10 @@ async fn receipt_for_other_bytes_is_refused() {
     };
     let report = run(
         &directory,
-        &environment(Some(Arc::new(liar)), Clock::system()),
+        &environment(Some(Arc::new(liar)), Clock::system_clock()),
     )
     .await;
-    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.status, HarvestJobEnd::Failed);
     for file in &report.files {
         let error = file.error.as_ref().unwrap();
         assert!(
@@ -92,9 +92,9 @@ async fn receipt_for_other_bytes_is_refused() {
             "{error}"
         );
     }
-    assert_eq!(names(&directory.path("warcs")).len(), 1);
-    assert_eq!(names(&directory.path("metadata")).len(), 1);
-    assert_eq!(names(&directory.path("receipts")).len(), 0);
+    assert_eq!(names(&directory.path_of("warcs")).len(), 1);
+    assert_eq!(names(&directory.path_of("metadata")).len(), 1);
+    assert_eq!(names(&directory.path_of("receipts")).len(), 0);
 }
 
 /// Fails if a name that the archive has with other content is waited for, or the file goes.
@@ -109,21 +109,21 @@ async fn taken_name_fails_and_file_stays() {
     let first = create(&one, seed.clone(), "");
     run(
         &first,
-        &environment(Some(Arc::new(archive.clone())), Clock::system()),
+        &environment(Some(Arc::new(archive.clone())), Clock::system_clock()),
     )
     .await;
     // A second job that says it is the first one.
     let second = create(&two, seed, "");
     let report = run(
         &second,
-        &environment(Some(Arc::new(archive)), Clock::system()),
+        &environment(Some(Arc::new(archive)), Clock::system_clock()),
     )
     .await;
-    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.status, HarvestJobEnd::Failed);
     let metadata = report.files.last().unwrap();
     assert!(!metadata.stored && metadata.error.is_some(), "{metadata:?}");
     assert!(report.files[0].stored);
-    assert_eq!(names(&second.path("metadata")).len(), 1);
+    assert_eq!(names(&second.path_of("metadata")).len(), 1);
 }
 
 /// Fails if each file of a job waits anew for an archive that is down, or the job does not end.
@@ -136,7 +136,7 @@ async fn patience_is_that_of_the_whole_job() {
         refusals: AtomicU32::new(u32::MAX),
         ..UnreliableArchive::new(&directory)
     };
-    let manual = ManualClock::running("2026-11-23T00:00:00Z".parse().unwrap());
+    let manual = ManualClock::running_from("2026-11-23T00:00:00Z".parse().unwrap());
     let environment = environment(Some(Arc::new(unreliable)), manual.clock());
     let waits = AtomicU32::new(0);
     let notify = |notice: JobNotice<'_>| {
@@ -147,7 +147,7 @@ async fn patience_is_that_of_the_whole_job() {
     let advance = async {
         loop {
             // Time passes once the crawl and its documentation are over: no fetch is given up for it.
-            if directory.path("metadata.json").try_exists().unwrap() {
+            if directory.path_of("metadata.json").try_exists().unwrap() {
                 manual.advance(Duration::from_secs(10));
             }
             tokio::task::yield_now().await;
@@ -157,7 +157,7 @@ async fn patience_is_that_of_the_whole_job() {
         report = try_run(&directory, &environment, &notify) => report.unwrap(),
         () = advance => unreachable!(),
     };
-    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.status, HarvestJobEnd::Failed);
     assert_eq!(report.files.len(), 2);
     for file in &report.files {
         assert!(file.error.as_ref().unwrap().contains("nobody answers"));
@@ -165,7 +165,7 @@ async fn patience_is_that_of_the_whole_job() {
     // Pauses of 5 seconds to 5 minutes fill an hour: 17 of them, once.
     let waits = waits.load(Ordering::SeqCst);
     assert!((4..25).contains(&waits), "{waits}");
-    assert_eq!(names(&directory.path("warcs")).len(), 1);
+    assert_eq!(names(&directory.path_of("warcs")).len(), 1);
 }
 
 /// Fails if a file that an archive could not take stays behind though the archive takes the next one.
@@ -178,15 +178,15 @@ async fn given_up_file_is_stored_with_next_one() {
         refusals: AtomicU32::new(1),
         ..UnreliableArchive::new(&directory)
     };
-    let mut impatient = environment(Some(Arc::new(unreliable)), Clock::system());
+    let mut impatient = environment(Some(Arc::new(unreliable)), Clock::system_clock());
     impatient.patience = Duration::ZERO;
     let report = run(&directory, &impatient).await;
-    assert_eq!(report.status, JobStatus::Done);
+    assert_eq!(report.status, HarvestJobEnd::Done);
     assert_eq!(report.files.len(), 2);
     for file in &report.files {
         assert!(file.stored && file.error.is_none(), "{file:?}");
     }
-    assert_eq!(names(&directory.path("warcs")).len(), 0);
+    assert_eq!(names(&directory.path_of("warcs")).len(), 0);
 }
 
 /// Fails if a receipt that was damaged counts, or a file that is here is not stored for it.
@@ -196,24 +196,24 @@ async fn damaged_receipt_counts_for_nothing() {
     let base = tempfile::tempdir().unwrap();
     let directory = create(base.path(), site().await, "");
     let archive = FakeArchive::new();
-    let mut keeping = environment(Some(Arc::new(archive)), Clock::system());
+    let mut keeping = environment(Some(Arc::new(archive)), Clock::system_clock());
     keeping.keeps_files = true;
     let report = run(&directory, &keeping).await;
     let name = &report.files[0].name;
     let receipt = directory
-        .path("receipts")
+        .path_of("receipts")
         .join(format!("{name}.receipt.json"));
     let whole = fs::read(&receipt).unwrap();
     for damaged in [&whole[..whole.len() / 2], b"", b"{}"] {
-        archive_durable::replace(&receipt, damaged).unwrap();
+        archive_durable::replace_file(&receipt, damaged).unwrap();
         let report = run(&directory, &keeping).await;
-        assert_eq!(report.status, JobStatus::Done);
+        assert_eq!(report.status, HarvestJobEnd::Done);
         assert!(fs::read(&receipt).unwrap().len() >= whole.len() - 10);
     }
     // The bytes are gone, and nothing says that the archive has them.
-    archive_durable::replace(&receipt, b"{}").unwrap();
-    archive_durable::directory::remove_name(&directory.path("warcs").join(name)).unwrap();
+    archive_durable::replace_file(&receipt, b"{}").unwrap();
+    archive_durable::directory::remove_name(&directory.path_of("warcs").join(name)).unwrap();
     let report = run(&directory, &keeping).await;
-    assert_eq!(report.status, JobStatus::Failed);
+    assert_eq!(report.status, HarvestJobEnd::Failed);
     assert!(!report.files[0].stored);
 }

@@ -1,6 +1,6 @@
 //! Archive files that are cut anywhere and resumed.
 
-use archive_formats::warc::Kind;
+use archive_formats::warc::WarcType;
 
 use super::*;
 use crate::capture::{RecordWriterPool, ResourceBlock};
@@ -35,15 +35,15 @@ fn group(number: u8) -> RecordGroup {
 }
 
 fn begin(directory: &Path, place: &RecordedPlace) -> ArchiveFiles {
-    ArchiveFiles::open(settings(directory), place, Chance::seeded(1)).unwrap()
+    ArchiveFiles::open(settings(directory), place, Chance::seeded_chance(1)).unwrap()
 }
 
-fn blocks(path: &Path) -> Vec<Kind> {
-    let mut reader = Reader::new(File::open(path).unwrap());
+fn blocks(path: &Path) -> Vec<WarcType> {
+    let mut reader = WarcReader::new(File::open(path).unwrap());
     let mut kinds = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
         kinds.push(record.kind());
-        assert!(record.end().unwrap().defects.is_empty());
+        assert!(record.read_end().unwrap().defects.is_empty());
     }
     kinds
 }
@@ -53,13 +53,13 @@ fn blocks(path: &Path) -> Vec<Kind> {
 fn closed_file_has_its_name_and_warcinfo() {
     let directory = tempfile::tempdir().unwrap();
     let mut files = begin(directory.path(), &RecordedPlace::default());
-    assert_eq!(files.close(now()).unwrap(), None);
+    assert_eq!(files.close_file(now()).unwrap(), None);
     for number in 0..2 {
-        files.append(&mut group(number), now()).unwrap();
+        files.append_records(&mut group(number), now()).unwrap();
     }
     let name = "12-34-20261123030405678-00001-crawler.warc.gz";
     assert!(!directory.path().join(name).try_exists().unwrap());
-    let closed = files.close(now()).unwrap().unwrap();
+    let closed = files.close_file(now()).unwrap().unwrap();
     assert_eq!(
         (closed.name.as_str(), closed.path.clone()),
         (name, directory.path().join(name))
@@ -67,10 +67,10 @@ fn closed_file_has_its_name_and_warcinfo() {
     assert_eq!(fs_size(&closed.path), closed.size);
     assert_eq!(
         blocks(&closed.path),
-        [Kind::Warcinfo, Kind::Resource, Kind::Resource]
+        [WarcType::Warcinfo, WarcType::Resource, WarcType::Resource]
     );
-    files.append(&mut group(3), now()).unwrap();
-    assert!(files.place(0).file.contains("-00002-"));
+    files.append_records(&mut group(3), now()).unwrap();
+    assert!(files.place_at(0).file.contains("-00002-"));
 }
 
 fn fs_size(path: &Path) -> u64 {
@@ -84,8 +84,8 @@ fn every_cut_of_a_file_is_noticed() {
     let mut files = begin(directory.path(), &RecordedPlace::default());
     let mut places = vec![RecordedPlace::default()];
     for number in 0..3 {
-        files.append(&mut group(number), now()).unwrap();
-        places.push(files.place(0));
+        files.append_records(&mut group(number), now()).unwrap();
+        places.push(files.place_at(0));
     }
     drop(files);
     let path = directory.path().join(format!("{}{OPEN}", places[1].file));
@@ -118,19 +118,19 @@ fn every_cut_of_a_file_is_noticed() {
 fn file_is_cut_behind_the_last_place() {
     let directory = tempfile::tempdir().unwrap();
     let mut files = begin(directory.path(), &RecordedPlace::default());
-    files.append(&mut group(1), now()).unwrap();
-    let place = files.place(0);
-    files.append(&mut group(2), now()).unwrap();
+    files.append_records(&mut group(1), now()).unwrap();
+    let place = files.place_at(0);
+    files.append_records(&mut group(2), now()).unwrap();
     drop(files);
     let stray = directory.path().join("12-34-x.warc.gz.open");
     AppendFile::open(&stray).unwrap().append(b"cut").unwrap();
     let mut files = begin(directory.path(), &place);
     assert!(!stray.try_exists().unwrap());
-    assert_eq!(files.place(0), place);
-    files.append(&mut group(3), now()).unwrap();
-    let closed = files.close(now()).unwrap().unwrap();
+    assert_eq!(files.place_at(0), place);
+    files.append_records(&mut group(3), now()).unwrap();
+    let closed = files.close_file(now()).unwrap().unwrap();
     assert_eq!(
         blocks(&closed.path),
-        [Kind::Warcinfo, Kind::Resource, Kind::Resource]
+        [WarcType::Warcinfo, WarcType::Resource, WarcType::Resource]
     );
 }

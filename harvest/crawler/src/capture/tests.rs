@@ -1,7 +1,7 @@
 //! Records of captures, read back and held against the standard.
 
 use archive_formats::warc::validate::Validator;
-use archive_formats::warc::{Header, Reader};
+use archive_formats::warc::{Header, WarcReader};
 
 use super::*;
 use crate::exchange::HttpProtocol;
@@ -15,7 +15,7 @@ const REQUEST: &[u8] = b"GET /x HTTP/1.1\r\nHost: a.dk\r\n\r\n";
 /// A record as it is read back.
 #[derive(Debug)]
 struct StoredRecord {
-    kind: Kind,
+    kind: WarcType,
     header: Header,
     block: Vec<u8>,
 }
@@ -31,8 +31,8 @@ fn stored(wire: &[u8], novelty: Novelty) -> (Vec<StoredRecord>, RecordGroup) {
     let directory = std::env::temp_dir();
     let limits = ReceiveLimits::default();
     let mut receiver = ResponseReceiver::new(false, limits, directory.clone());
-    receiver.take(wire).unwrap();
-    let mut response = receiver.finish(None).unwrap();
+    receiver.take_bytes(wire).unwrap();
+    let mut response = receiver.finish_response(None).unwrap();
     let capture = CapturedExchange {
         uri: "http://a.dk/x",
         began: "2026-11-23T03:04:05.678Z".parse().unwrap(),
@@ -58,7 +58,7 @@ fn stored(wire: &[u8], novelty: Novelty) -> (Vec<StoredRecord>, RecordGroup) {
 }
 
 fn read(file: &[u8]) -> Vec<StoredRecord> {
-    let mut reader = Reader::new(file);
+    let mut reader = WarcReader::new(file);
     let mut records = Vec::new();
     while let Some(mut record) = reader.next_record().unwrap() {
         let kind = record.kind();
@@ -77,17 +77,17 @@ fn read(file: &[u8]) -> Vec<StoredRecord> {
 /// Fails on every violation of the standard that `holdfast warc check` would find.
 fn assert_valid(file: &[u8]) {
     let mut validator = Validator::default();
-    let mut reader = Reader::new(file);
+    let mut reader = WarcReader::new(file);
     let mut found = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        found.extend(validator.record(record).unwrap());
+        found.extend(validator.check_record(record).unwrap());
     }
-    found.extend(validator.finish());
+    found.extend(validator.finish_file());
     assert!(found.is_empty(), "{found:?}");
 }
 
-fn earlier() -> EarlierCapture {
-    EarlierCapture {
+fn earlier() -> RevisitTarget {
+    RevisitTarget {
         uri: "http://a.dk/before".to_owned(),
         time: "2020-01-01T00:00:00Z".parse().unwrap(),
         record_id: Some("urn:uuid:00000000-0000-4000-8000-000000000009".to_owned()),
@@ -98,8 +98,11 @@ fn earlier() -> EarlierCapture {
 #[test]
 fn exchange_becomes_three_records() {
     let (records, group) = stored(WIRE, Novelty::New);
-    let kinds: Vec<Kind> = records.iter().map(|record| record.kind).collect();
-    assert_eq!(kinds, [Kind::Response, Kind::Request, Kind::Metadata]);
+    let kinds: Vec<WarcType> = records.iter().map(|record| record.kind).collect();
+    assert_eq!(
+        kinds,
+        [WarcType::Response, WarcType::Request, WarcType::Metadata]
+    );
     let blocks: Vec<&[u8]> = records
         .iter()
         .map(|record| record.block.as_slice())
@@ -119,7 +122,7 @@ fn exchange_becomes_three_records() {
     );
     assert_eq!(
         response.field("WARC-Payload-Digest"),
-        Some(digest(Algorithm::Sha1, b"hello").to_string())
+        Some(digest_bytes(Algorithm::Sha1, b"hello").to_string())
     );
     assert_eq!(response.field("WARC-Truncated"), None);
     for record in [request, metadata] {
@@ -140,7 +143,7 @@ fn exchange_becomes_three_records() {
     );
     assert_eq!(
         response.field("WARC-Block-Digest"),
-        Some(digest(Algorithm::Sha1, &response.block).to_string())
+        Some(digest_bytes(Algorithm::Sha1, &response.block).to_string())
     );
 }
 
@@ -151,7 +154,7 @@ fn known_payload_becomes_a_revisit() {
     let revisit = &records[0];
     assert_eq!(
         (revisit.kind, revisit.block.as_slice()),
-        (Kind::Revisit, HEAD)
+        (WarcType::Revisit, HEAD)
     );
     for (name, value) in [
         ("WARC-Refers-To-Target-URI", "http://a.dk/before"),
@@ -169,7 +172,7 @@ fn known_payload_becomes_a_revisit() {
     let revisit = &records[0];
     assert_eq!(
         (revisit.kind, revisit.block.as_slice()),
-        (Kind::Revisit, &unchanged[..])
+        (WarcType::Revisit, &unchanged[..])
     );
     assert_eq!(revisit.field("WARC-Truncated"), None);
     assert!(

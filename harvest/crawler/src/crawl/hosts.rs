@@ -46,7 +46,7 @@ pub(super) fn robots_uri(url: &Url) -> Option<Url> {
 
 impl HostAnswers {
     /// Returns the addresses of a host; empty if it has none, `None` if it has to be asked for them.
-    pub(super) fn addresses(
+    pub(super) fn host_addresses(
         &mut self,
         host: &str,
         frontier: &Frontier,
@@ -82,7 +82,7 @@ impl HostAnswers {
     }
 
     /// Returns the rules of a robots.txt for a crawler, by its URI; `None` if it has to be asked for.
-    pub(super) fn robots(
+    pub(super) fn host_robots(
         &mut self,
         uri: &str,
         product: &str,

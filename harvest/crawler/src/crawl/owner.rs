@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
 use harvest_model::HarvestJob;
-use harvest_policy::address::Network;
+use harvest_policy::address::AddressNetwork;
 use harvest_policy::address_turns::{AddressTurns, RequestTicket};
 use harvest_policy::status::FetchStatus;
-use harvest_policy::turns::Moment;
+use harvest_policy::turns::CrawlMoment;
 use tokio::sync::{mpsc, watch};
 use url::Url;
 
@@ -75,7 +75,7 @@ struct FetchConnection {
     address: IpAddr,
     /// The number of the connection in the crawl log.
     connection: u32,
-    since: Moment,
+    since: CrawlMoment,
 }
 
 #[derive(Debug)]
@@ -100,7 +100,7 @@ pub(super) struct CrawlOwner {
     directory: PathBuf,
     job: Arc<HarvestJob>,
     /// The networks that may be connected to, whatever they are.
-    allowed: Vec<Network>,
+    allowed: Vec<AddressNetwork>,
     max_fetches: usize,
     processor: Arc<FetchProcessor>,
     clock: Clock,
@@ -122,20 +122,20 @@ pub(super) struct CrawlOwner {
     free_connections: Vec<u32>,
     finished: Vec<FinishedTry>,
     /// The moment of the next turn of a queue.
-    later: Option<Moment>,
+    later: Option<CrawlMoment>,
     is_exhausted: bool,
     end: Option<CrawlEnd>,
     /// The moment at which the end of the crawl was decided.
-    ending_since: Option<Moment>,
+    ending_since: Option<CrawlMoment>,
     progress: CrawlProgress,
     running: RunningTime,
     /// The running time that is durable.
     kept_running: Duration,
     /// The moment at which a URI was last finished, or a pause ended.
-    last_finished: Moment,
+    last_finished: CrawlMoment,
     /// The bytes that have to be free on the disk for a fetch to begin.
     min_free: u64,
-    lacks_space_since: Option<Moment>,
+    lacks_space_since: Option<CrawlMoment>,
     /// The seeds whose last try has failed.
     failing_seeds: BTreeMap<String, FetchStatus>,
     told_seeds: usize,
@@ -192,7 +192,7 @@ impl CrawlOwner {
             progress: CrawlProgress::default(),
             running: RunningTime::new(running),
             kept_running: running,
-            last_finished: Moment::ZERO,
+            last_finished: CrawlMoment::ZERO,
             min_free: settings.min_free,
             lacks_space_since: None,
             failing_seeds: BTreeMap::new(),
@@ -201,14 +201,14 @@ impl CrawlOwner {
     }
 
     /// Crawls to the end. What was recorded stays recorded, whatever happens.
-    pub(super) async fn run(mut self) -> Result<CrawlOutcome, CrawlError> {
+    pub(super) async fn run_owner(mut self) -> Result<CrawlOutcome, CrawlError> {
         self.begin_crawl()?;
         let mut synced = self.clock.instant();
         loop {
             loop {
                 self.record()?;
                 self.lease_uris()?;
-                let passed = self.clock.since(synced);
+                let passed = self.clock.elapsed_since(synced);
                 if self.finished.is_empty() || passed >= SYNC {
                     self.record()?;
                     break;
@@ -223,17 +223,17 @@ impl CrawlOwner {
                 self.handle_request(request)?;
                 continue;
             }
-            self.publish();
+            self.publish_figures();
             if let Some(end) = self.end_reason() {
-                return self.close(end);
+                return self.close_crawl(end);
             }
             let wait = self.next_wake(synced);
             tokio::select! {
                 event = self.channels.events.recv() => {
                     if event.is_none() {
                         // Nobody works for this crawl any more: its process ends.
-                        self.recorder.sync()?;
-                        return self.close(CrawlEnd::Suspended);
+                        self.recorder.sync_files()?;
+                        return self.close_crawl(CrawlEnd::Suspended);
                     }
                     let mut next = event;
                     while let Some(event) = next {
@@ -252,17 +252,17 @@ impl CrawlOwner {
             let now = self.clock.instant();
             if now.saturating_duration_since(synced) >= SYNC {
                 self.check_conditions()?;
-                self.recorder.sync()?;
+                self.recorder.sync_files()?;
                 synced = now;
             }
         }
     }
 
-    fn now(&self) -> Moment {
+    fn now(&self) -> CrawlMoment {
         self.moment_of(self.clock.instant())
     }
 
-    fn moment_of(&self, instant: Instant) -> Moment {
+    fn moment_of(&self, instant: Instant) -> CrawlMoment {
         instant.saturating_duration_since(self.begin)
     }
 
@@ -286,11 +286,11 @@ impl CrawlOwner {
         let finished = std::mem::take(&mut self.finished);
         let candidates = finished.iter().flat_map(|finished| &finished.candidates);
         let keys: Vec<SeenKey> = candidates.map(|candidate| candidate.key).collect();
-        for closed in self.recorder.record(finished)? {
+        for closed in self.recorder.record_batch(finished)? {
             // A job that has gone does not upload.
             _ = self.channels.closed.send(closed);
         }
-        self.processor.remember(keys.into_iter());
+        self.processor.remember_keys(keys.into_iter());
         for pattern in self.recorder.take_new_patterns() {
             self.progress.quarantined += 1;
             self.notify(CrawlNotice::Quarantined(pattern));
@@ -306,10 +306,10 @@ impl CrawlOwner {
     /// Leases the URIs whose turn it is.
     fn lease_uris(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
-        self.running.set(now, !self.holds_fetches());
+        self.running.set_running(now, !self.holds_fetches());
         self.check_limits(now);
         while let Some(ticket) = self.released.pop_front() {
-            self.advance(ticket)?;
+            self.advance_request(ticket)?;
         }
         let due = self.turns.take_due(now);
         self.may_go.extend(due);
@@ -354,7 +354,7 @@ impl CrawlOwner {
             self.refuse_lease(lease, FetchStatus::UNFETCHABLE, None);
             return Ok(true);
         };
-        if self.recorder.rejects(&url) {
+        if self.recorder.rejects_url(&url) {
             self.refuse_lease(lease, FetchStatus::BLOCKED_BY_USER, None);
             return Ok(true);
         }
@@ -364,13 +364,13 @@ impl CrawlOwner {
                 status: FetchStatus::BLOCKED_BY_USER,
                 bytes: 0,
                 goes_back: false,
-                rests_until: Moment::ZERO,
+                rests_until: CrawlMoment::ZERO,
             };
             self.recorder.hold_back(&pattern, lease, outcome)?;
             return Ok(false);
         }
         let ticket = self.add_in_flight(InFlightSubject::Uri(lease), uri, url);
-        self.advance(ticket)?;
+        self.advance_request(ticket)?;
         Ok(true)
     }
 
@@ -407,7 +407,7 @@ impl CrawlOwner {
                 .get_mut(&ticket)
                 .filter(|_| self.end.is_none())
             else {
-                self.turns.end_request(address, Moment::ZERO);
+                self.turns.end_request(address, CrawlMoment::ZERO);
                 continue;
             };
             let connection = self.free_connections.pop().unwrap_or_else(|| {

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::warc::validate::Validator;
-use archive_formats::warc::{Kind, Reader};
+use archive_formats::warc::{WarcReader, WarcType};
 use harvest_model::CrawlOrder;
-use harvest_policy::address::decide;
+use harvest_policy::address::decide_address;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -125,8 +125,8 @@ fn settings(directory: &Path, seeds: &[Url], order: &str) -> CrawlSettings {
 }
 
 async fn crawl(settings: CrawlSettings) -> CrawlOutcome {
-    let (crawl, _handle) = Crawl::new(settings, Clock::system(), Chance::system());
-    crawl.run().await.unwrap()
+    let (crawl, _handle) = Crawl::new(settings, Clock::system_clock(), Chance::system_chance());
+    crawl.run_crawl().await.unwrap()
 }
 
 /// Returns the lines of the crawl log of a crawl.
@@ -145,22 +145,22 @@ fn statuses(directory: &Path, base: &Url) -> BTreeMap<String, i32> {
 }
 
 /// Returns the URIs of the records of one kind in all archive files, which are valid.
-fn recorded(directory: &Path, kind: Kind) -> Vec<String> {
+fn recorded(directory: &Path, kind: WarcType) -> Vec<String> {
     let mut uris = Vec::new();
     for entry in fs::read_dir(directory.join("warcs")).unwrap() {
         let bytes = fs::read(entry.unwrap().path()).unwrap();
         let mut validator = Validator::default();
         let mut violations = Vec::new();
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
             if record.kind() == kind {
                 let uri = record.header().get("WARC-Target-URI").unwrap_or_default();
                 uris.push(String::from_utf8(uri.to_vec()).unwrap());
             }
             drop(record.read(&mut []));
-            violations.extend(validator.record(record).unwrap());
+            violations.extend(validator.check_record(record).unwrap());
         }
-        violations.extend(validator.finish());
+        violations.extend(validator.finish_file());
         assert!(violations.is_empty(), "{violations:?}");
     }
     uris
@@ -200,7 +200,7 @@ async fn small_site_is_captured_whole() {
     ];
     let expected = expected.map(|(path, status)| (path.to_owned(), status));
     assert_eq!(statuses, BTreeMap::from(expected.clone()));
-    let mut responses = recorded(directory.path(), Kind::Response);
+    let mut responses = recorded(directory.path(), WarcType::Response);
     responses.sort();
     let fetched = expected.iter().filter(|(_, status)| *status > 0);
     let fetched = fetched.map(|(path, _)| base.join(path).unwrap().to_string());
@@ -218,9 +218,10 @@ async fn suspended_crawl_goes_on_where_it_was() {
     let mut outcomes = Vec::new();
     for _ in 0..20 {
         let settings = settings(directory.path(), seeds, "");
-        let (crawl, mut handle) = Crawl::new(settings, Clock::system(), Chance::system());
+        let (crawl, mut handle) =
+            Crawl::new(settings, Clock::system_clock(), Chance::system_chance());
         let control = handle.control.clone();
-        let running = tokio::task::spawn(crawl.run());
+        let running = tokio::task::spawn(crawl.run_crawl());
         let fetched = handle.progress.borrow().fetched;
         // The crawl is suspended at the next page, or ends because no page is left.
         let next = handle
@@ -238,7 +239,7 @@ async fn suspended_crawl_goes_on_where_it_was() {
     }
     assert_eq!(outcomes.last(), Some(&CrawlEnd::Finished));
     assert_eq!(statuses(directory.path(), &base).len(), 7);
-    assert_eq!(recorded(directory.path(), Kind::Response).len(), 6);
+    assert_eq!(recorded(directory.path(), WarcType::Response).len(), 6);
     assert_eq!(asked.lock().len(), 6, "{:?}", asked.lock());
 }
 
@@ -366,7 +367,7 @@ async fn forbidden_addresses_are_not_connected_to() {
     inside.set_ip_host("127.0.0.2".parse().unwrap()).unwrap();
     let mut settings = settings(directory.path(), std::slice::from_ref(&inside), "");
     let allowed = settings.job.order.allowed_networks(&settings.job.seeds);
-    assert!(decide(inside.host_str().unwrap().parse().unwrap(), &allowed).is_ok());
+    assert!(decide_address(inside.host_str().unwrap().parse().unwrap(), &allowed).is_ok());
     // As if a page of the public web had led there: its seed is another one.
     let job = Arc::get_mut(&mut settings.job).unwrap();
     // Nor does a crawl without a contact leave this machine.

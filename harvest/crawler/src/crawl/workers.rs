@@ -10,7 +10,7 @@ use std::time::Instant;
 use archive_daemon::clock::{Chance, Clock};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
-use archive_formats::digest::{Algorithm, digest};
+use archive_formats::digest::{Algorithm, digest_bytes};
 use harvest_model::{CrawlOrder, HarvestJob};
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::{FetchStatus, TryDecision};
@@ -90,7 +90,10 @@ pub(super) struct CrawlWorkers {
 
 impl CrawlWorkers {
     /// Carries out commands until the owner sends no more.
-    pub(super) async fn serve(self: Arc<Self>, mut commands: UnboundedReceiver<WorkerCommand>) {
+    pub(super) async fn serve_commands(
+        self: Arc<Self>,
+        mut commands: UnboundedReceiver<WorkerCommand>,
+    ) {
         let mut questions = JoinSet::new();
         let mut fetches = JoinSet::new();
         let mut tickets = HashMap::new();
@@ -134,8 +137,8 @@ impl CrawlWorkers {
         let _place = self.questions.acquire().await;
         let began = self.clock.now();
         let start = self.clock.instant();
-        let answer = self.dns.resolve(&host, began).await;
-        let duration = self.clock.since(start);
+        let answer = self.dns.resolve_host(&host, began).await;
+        let duration = self.clock.elapsed_since(start);
         let uri = super::hosts::dns_uri(&host);
         let text = answer.as_ref().map_or("", |answer| answer.text.as_str());
         let mut line = CrawlLogLine {
@@ -158,17 +161,17 @@ impl CrawlWorkers {
             let size = text.len() as u64;
             line.status = FetchStatus::DNS_SUCCESS.number();
             line.size = Some(size);
-            line.digest = Some(digest(Algorithm::Sha1, text.as_bytes()).to_string());
+            line.digest = Some(digest_bytes(Algorithm::Sha1, text.as_bytes()).to_string());
             line.annotations.push(format!("content-size:{size}"));
             let id = record_id(
                 self.chance
-                    .bytes()
+                    .random_bytes()
                     .expect("the system has had randomness since the crawl began"),
             );
             let resource = ResourceBlock {
                 uri: &uri,
                 time: began,
-                address: self.dns.server(),
+                address: self.dns.name_server(),
                 media_type: "text/dns",
                 record_id: &id,
                 block: text.as_bytes(),
@@ -218,7 +221,7 @@ impl CrawlWorkers {
             authorization: None,
             form: match purpose {
                 FetchPurpose::Page | FetchPurpose::Robots => None,
-                FetchPurpose::Login(number) => self.logins.form(number),
+                FetchPurpose::Login(number) => self.logins.filled_form(number),
             },
             limits: exchange_limits(&self.job.order, &url),
         };
@@ -250,7 +253,9 @@ impl CrawlWorkers {
         };
         let processor = Arc::clone(&self.processor);
         let work = move || {
-            archive_daemon::run::spare(|| processor.process(fetched, purpose).map(Box::new))
+            archive_daemon::run::catch_panic(|| {
+                processor.process_fetch(fetched, purpose).map(Box::new)
+            })
         };
         match tokio::task::spawn_blocking(work).await {
             Ok(Ok(result)) => WorkerEvent::Fetched { ticket, result },
@@ -268,7 +273,7 @@ impl CrawlWorkers {
         if purpose != FetchPurpose::Page {
             return Ok((self.fetch_with_cookies(&fetch).await?, false));
         }
-        fetch.authorization = self.logins.authorization(&fetch.url)?;
+        fetch.authorization = self.logins.authorization_field(&fetch.url)?;
         let fetched = self.fetch_with_cookies(&fetch).await?;
         let head = fetched.exchange.response.head.as_ref();
         let was_sent = fetch.authorization.is_some();
@@ -282,13 +287,13 @@ impl CrawlWorkers {
     /// Fetches a URI with the cookies of its host, and keeps those of the response.
     async fn fetch_with_cookies(&self, fetch: &FetchRequest) -> Result<FetchExchange, FetchError> {
         let mut fetch = fetch.clone();
-        let cookies = self.cookies.field(&fetch.url);
+        let cookies = self.cookies.cookie_field(&fetch.url);
         fetch
             .fields
             .extend(cookies.map(|cookies| ("Cookie".to_owned(), cookies)));
-        let fetched = self.fetcher.fetch(&fetch).await?;
+        let fetched = self.fetcher.fetch_uri(&fetch).await?;
         if let Some(head) = &fetched.exchange.response.head {
-            self.cookies.keep(&fetch.url, head);
+            self.cookies.keep_cookies(&fetch.url, head);
         }
         Ok(fetched)
     }
@@ -304,7 +309,7 @@ impl CrawlWorkers {
             return Ok(None);
         };
         let uri = uri.uri.clone();
-        let found = tokio::task::spawn_blocking(move || known.condition(&uri)).await;
+        let found = tokio::task::spawn_blocking(move || known.find_condition(&uri)).await;
         let found = found.map_err(|error| ProcessError::Spool(std::io::Error::other(error)))?;
         Ok(found?)
     }

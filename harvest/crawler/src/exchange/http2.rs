@@ -65,7 +65,7 @@ impl FrameConnection {
     /// # Errors
     ///
     /// [`h2::Error`] if the connection has ended.
-    pub(super) async fn begin(
+    pub(super) async fn begin_frames(
         wire: Box<dyn WireStream>,
         head_limit: usize,
     ) -> Result<Self, h2::Error> {
@@ -96,7 +96,7 @@ impl FrameConnection {
     }
 
     /// Sends a request and takes its response.
-    pub(super) async fn exchange(
+    pub(super) async fn exchange_request(
         &mut self,
         request: &HttpRequest,
         receiver: ResponseReceiver,
@@ -106,7 +106,7 @@ impl FrameConnection {
         let sender = &mut self.sender;
         let driver = &mut self.driver;
         let Some(ready) = timer
-            .limit(driver.until(|context| sender.poll_ready(context)))
+            .limit_time(driver.until(|context| sender.poll_ready(context)))
             .await
         else {
             return Ok(incoming.end_by_timeout());
@@ -137,7 +137,7 @@ impl FrameConnection {
             return Ok(incoming.end_by_disconnect());
         }
         let answer = driver.until(|context| Pin::new(&mut response).poll(context));
-        let Some(answer) = timer.limit(answer).await else {
+        let Some(answer) = timer.limit_time(answer).await else {
             return Ok(incoming.end_by_timeout());
         };
         let Some(Ok(answer)) = answer else {
@@ -150,12 +150,12 @@ impl FrameConnection {
         incoming.take_head(&text, timer)?;
         while !incoming.is_done() {
             let part = driver.until(|context| stream.poll_data(context));
-            let Some(part) = timer.limit(part).await else {
+            let Some(part) = timer.limit_time(part).await else {
                 return Ok(incoming.end_by_timeout());
             };
             match part {
                 Some(Some(Ok(bytes))) => {
-                    incoming.take(&bytes, timer)?;
+                    incoming.take_bytes(&bytes, timer)?;
                     // Fails only for more bytes than have come.
                     drop(stream.flow_control().release_capacity(bytes.len()));
                 }

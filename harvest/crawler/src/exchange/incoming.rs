@@ -18,11 +18,11 @@ pub(super) struct ExchangeTimer<'a> {
 
 impl ExchangeTimer<'_> {
     /// Waits for the next bytes, or for room for them. `None`: too long.
-    pub(super) async fn limit<F: Future>(&self, part: F) -> Option<F::Output> {
-        let passed = self.clock.since(self.start);
+    pub(super) async fn limit_time<F: Future>(&self, part: F) -> Option<F::Output> {
+        let passed = self.clock.elapsed_since(self.start);
         let wait = self.limits.total.saturating_sub(passed);
         let wait = wait.min(self.limits.stall);
-        self.clock.timeout(wait, part).await.ok()
+        self.clock.run_with_timeout(wait, part).await.ok()
     }
 }
 
@@ -57,13 +57,16 @@ impl IncomingResponse {
         taken.map_err(ExchangeError::Storage)
     }
 
-    pub(super) fn take(
+    pub(super) fn take_bytes(
         &mut self,
         bytes: &[u8],
         timer: &ExchangeTimer<'_>,
     ) -> Result<(), ExchangeError> {
         self.last = timer.clock.instant();
-        let taken = self.receiver.take(bytes).map_err(ExchangeError::Storage)?;
+        let taken = self
+            .receiver
+            .take_bytes(bytes)
+            .map_err(ExchangeError::Storage)?;
         // Bytes that nobody asked for: the next response would begin with them.
         self.has_ended = self.receiver.is_done() && taken == bytes.len();
         Ok(())

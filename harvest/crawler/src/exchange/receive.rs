@@ -7,8 +7,8 @@
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
-use archive_formats::digest::{Algorithm, Hashers, Value};
-use archive_formats::http::{Ending, Head, ResponseFramer, ResponsePart};
+use archive_formats::digest::{Algorithm, DigestValue, Hashers};
+use archive_formats::http::{Head, ResponseEnding, ResponseFramer, ResponsePart};
 use tempfile::SpooledTempFile;
 
 /// A larger block leaves memory.
@@ -68,14 +68,14 @@ pub struct HttpResponse {
     /// The length of the block.
     pub block_length: u64,
     /// The SHA-1 of the block.
-    pub block_digest: Value,
+    pub block_digest: DigestValue,
     /// The SHA-1 of the payload: the body without its transfer coding, with its content coding (ISO 28500 §6.3.2).
     /// Where the framing of chunks is damaged or cut: of the body as it is stored.
-    pub payload_digest: Value,
+    pub payload_digest: DigestValue,
     /// The length of the payload.
     pub payload_length: u64,
     /// The way in which the response ended on the wire.
-    pub ending: Ending,
+    pub ending: ResponseEnding,
     /// The reason why the response is not whole.
     pub truncation: Option<Truncation>,
     /// Whether the connection may carry another request.
@@ -89,8 +89,8 @@ pub struct HttpResponse {
 ///
 /// let mut receiver = ResponseReceiver::new(false, ReceiveLimits::default(), std::env::temp_dir());
 /// let wire = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
-/// assert_eq!(receiver.take(wire)?, 43);
-/// let response = receiver.finish(None)?;
+/// assert_eq!(receiver.take_bytes(wire)?, 43);
+/// let response = receiver.finish_response(None)?;
 /// assert_eq!((response.block_length, response.payload_length), (43, 5));
 /// assert!(response.is_reusable);
 /// # Ok::<(), std::io::Error>(())
@@ -132,7 +132,7 @@ impl ResponseReceiver {
     ///
     /// If the temporary file cannot be written.
     pub fn take_head(&mut self, text: &[u8]) -> io::Result<()> {
-        let head = Head::read(&mut &*text, text.len()).map_err(io::Error::other)?;
+        let head = Head::read_head(&mut &*text, text.len()).map_err(io::Error::other)?;
         self.framer = ResponseFramer::behind_head(head);
         self.write_head()
     }
@@ -143,7 +143,7 @@ impl ResponseReceiver {
     /// # Errors
     ///
     /// If the temporary file cannot be written: the disk is full, or fails.
-    pub fn take(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    pub fn take_bytes(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut taken = 0;
         while taken < bytes.len() && !self.is_done() {
             let rest = self.within_limit(bytes.get(taken..).unwrap_or_default());
@@ -216,7 +216,7 @@ impl ResponseReceiver {
 
     /// Returns whether the host has sent anything.
     pub fn is_empty(&self) -> bool {
-        self.framer.ending() == Ending::Nothing
+        self.framer.ending() == ResponseEnding::Nothing
     }
 
     /// Ends the response: the connection has, or it is done. `cut`: why nothing more comes, if the bytes do not say it.
@@ -224,7 +224,7 @@ impl ResponseReceiver {
     /// # Errors
     ///
     /// If the temporary file cannot be written or read.
-    pub fn finish(mut self, cut: Option<Truncation>) -> io::Result<HttpResponse> {
+    pub fn finish_response(mut self, cut: Option<Truncation>) -> io::Result<HttpResponse> {
         let ending = self.framer.ending();
         if !self.head_is_written && self.framer.head().is_none() {
             let raw = self.framer.raw_head().to_vec();
@@ -232,30 +232,31 @@ impl ResponseReceiver {
             self.block.write_all(&raw)?;
         }
         let truncation = match ending {
-            Ending::HeadTooLong => Some(Truncation::Length),
+            ResponseEnding::HeadTooLong => Some(Truncation::Length),
             _ if self.is_full => Some(Truncation::Length),
             _ if cut.is_some() => cut,
-            Ending::CutHead | Ending::CutBody { .. } | Ending::CutChunks => {
-                Some(Truncation::Disconnect)
-            }
-            Ending::Complete
-            | Ending::NoEndOfTrailers
-            | Ending::Unframed
-            | Ending::Nothing
-            | Ending::BadChunk => None,
+            ResponseEnding::CutHead
+            | ResponseEnding::CutBody { .. }
+            | ResponseEnding::CutChunks => Some(Truncation::Disconnect),
+            ResponseEnding::Complete
+            | ResponseEnding::NoEndOfTrailers
+            | ResponseEnding::Unframed
+            | ResponseEnding::Nothing
+            | ResponseEnding::BadChunk => None,
         };
-        if ending == Ending::Unframed {
+        if ending == ResponseEnding::Unframed {
             self.payload_digest = Hashers::new([Algorithm::Sha1]);
             self.payload_digest.update(self.framer.unframed());
         }
-        let head = if ending == Ending::HeadTooLong {
+        let head = if ending == ResponseEnding::HeadTooLong {
             // As much of it as was taken: the status line says what it is.
             cut_head(self.framer.raw_head())
         } else {
             self.framer.head().cloned()
         };
         let block_length = self.block_digest.length();
-        if self.is_damaged || matches!(ending, Ending::CutChunks | Ending::BadChunk) {
+        if self.is_damaged || matches!(ending, ResponseEnding::CutChunks | ResponseEnding::BadChunk)
+        {
             self.payload_digest = self.hash_stored_body(block_length - self.body_length)?;
         }
         self.block.seek(SeekFrom::Start(0))?;
@@ -286,12 +287,12 @@ impl ResponseReceiver {
 
 /// Returns the head of which only the start was taken.
 fn cut_head(raw: &[u8]) -> Option<Head> {
-    let head = Head::read(&mut &*raw, raw.len()).ok()?;
+    let head = Head::read_head(&mut &*raw, raw.len()).ok()?;
     (!head.raw().is_empty()).then_some(head)
 }
 
 /// Returns the digest of the one algorithm that was asked for.
-fn single_digest(hashers: Hashers) -> io::Result<Value> {
+fn single_digest(hashers: Hashers) -> io::Result<DigestValue> {
     let digest = hashers.finish().pop();
     digest.ok_or_else(|| io::Error::other("no digest was computed"))
 }

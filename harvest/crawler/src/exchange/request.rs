@@ -55,7 +55,7 @@ impl HttpRequest {
     /// # Errors
     ///
     /// [`InvalidHeaderField`] as for [`HttpRequest::get`].
-    pub fn post(
+    pub fn post_form(
         url: &Url,
         fields: &[(&str, &str)],
         body: &[u8],
@@ -216,7 +216,7 @@ fn without_private_parts(url: &Url) -> Url {
 /// and fragment.
 ///
 /// `None` if the page is not of the web, or came by TLS and the request goes out in clear.
-pub fn referer(page: &str, target: &Url) -> Option<String> {
+pub fn referer_field(page: &str, target: &Url) -> Option<String> {
     let page = Url::parse(page).ok()?;
     let is_told = match page.scheme() {
         "http" => true,
@@ -246,7 +246,7 @@ mod tests {
             request.unwrap().bytes(),
             b"GET /a%20b?c=d%20e HTTP/1.1\r\nHost: example.dk:8080\r\nUser-Agent: holdfast\r\nAccept: */*\r\n\r\n"
         );
-        let login = HttpRequest::post(
+        let login = HttpRequest::post_form(
             &url("https://[::1]/login"),
             &[("Content-Type", "text/plain")],
             b"a=b",
@@ -290,7 +290,7 @@ mod tests {
             ("no URI", "http://d/", None),
         ] {
             assert_eq!(
-                referer(page, &url(target)).as_deref(),
+                referer_field(page, &url(target)).as_deref(),
                 expected,
                 "{page:?} to {target}"
             );
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn parts_are_those_of_the_text() {
         let url = url("https://user:word@a:8/b?c#d");
-        let request = HttpRequest::post(&url, &[("Accept", "*/*")], b"body").unwrap();
+        let request = HttpRequest::post_form(&url, &[("Accept", "*/*")], b"body").unwrap();
         let request = request.with_secret("Authorization", "x").unwrap();
         assert_eq!(request.target().as_str(), "https://a:8/b?c");
         let fields: Vec<_> = request.fields().collect();
@@ -320,7 +320,8 @@ mod tests {
     #[test]
     fn secret_in_body_is_not_recorded() {
         let fields = [("Accept", "*/*")];
-        let request = HttpRequest::post(&url("http://a/in"), &fields, b"u=me&p=hush&x=1").unwrap();
+        let request =
+            HttpRequest::post_form(&url("http://a/in"), &fields, b"u=me&p=hush&x=1").unwrap();
         let sent = request.bytes().to_vec();
         let secret = request.with_secret_in_body(7..11);
         let secret = secret.with_secret("Authorization", "Basic eDp5").unwrap();

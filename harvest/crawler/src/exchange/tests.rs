@@ -54,7 +54,7 @@ fn request() -> HttpRequest {
 }
 
 async fn open(address: SocketAddr, clock: &Clock) -> HostConnection {
-    HostConnection::open(address, None, &ExchangeLimits::default(), clock)
+    HostConnection::open_connection(address, None, &ExchangeLimits::default(), clock)
         .await
         .unwrap()
 }
@@ -65,7 +65,7 @@ async fn exchange(
 ) -> Result<Exchange, ExchangeError> {
     let limits = ExchangeLimits::default();
     connection
-        .exchange(&request(), &limits, &std::env::temp_dir(), clock)
+        .exchange_request(&request(), &limits, &std::env::temp_dir(), clock)
         .await
 }
 
@@ -82,7 +82,7 @@ const SECOND: &str =
 /// Fails if a connection that is kept alive mixes two responses, or is kept although the host closes it.
 #[tokio::test]
 async fn kept_connection_carries_one_response_each() {
-    let clock = Clock::system();
+    let clock = Clock::system_clock();
     let mut connection = open(host(&[FIRST, SECOND], ServerEnd::Close).await, &clock).await;
     for (expected, reusable) in [(FIRST, true), (SECOND, true)] {
         let mut exchange = exchange(&mut connection, &clock).await.unwrap();
@@ -112,7 +112,9 @@ async fn answered(answer: &str) -> (HostConnection, DuplexStream) {
 #[tokio::test]
 async fn bytes_behind_a_response_end_the_connection() {
     let (mut connection, _host) = answered(&format!("{FIRST} and more")).await;
-    let mut exchange = exchange(&mut connection, &Clock::system()).await.unwrap();
+    let mut exchange = exchange(&mut connection, &Clock::system_clock())
+        .await
+        .unwrap();
     assert_eq!(block(&mut exchange), FIRST);
     assert!(!exchange.response.is_reusable);
 }
@@ -121,7 +123,7 @@ async fn bytes_behind_a_response_end_the_connection() {
 /// request.
 #[tokio::test]
 async fn waiting_connection_tells_what_has_come() {
-    let clock = Clock::system();
+    let clock = Clock::system_clock();
     let late = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n";
     for (afterwards, closes) in [("", false), (late, false), ("", true), (late, true)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -174,7 +176,7 @@ async fn stalled_host_is_given_up_in_time() {
 /// Fails if a host that answers nothing is taken for one that has answered.
 #[tokio::test]
 async fn silent_and_absent_hosts_are_distinguished() {
-    let clock = Clock::system();
+    let clock = Clock::system_clock();
     let mut connection = open(host(&[""], ServerEnd::Close).await, &clock).await;
     let silent = exchange(&mut connection, &clock).await;
     assert!(
@@ -184,7 +186,8 @@ async fn silent_and_absent_hosts_are_distinguished() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let absent = HostConnection::open(address, None, &ExchangeLimits::default(), &clock).await;
+    let absent =
+        HostConnection::open_connection(address, None, &ExchangeLimits::default(), &clock).await;
     assert!(
         matches!(absent, Err(ExchangeError::Connect { .. })),
         "{absent:?}"

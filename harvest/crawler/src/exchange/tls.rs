@@ -124,7 +124,7 @@ impl TlsClient {
     }
 
     /// Begins a handshake.
-    pub(super) fn attempt(&self, offer: ProtocolOffer) -> TlsAttempt<'_> {
+    pub(super) fn begin_attempt(&self, offer: ProtocolOffer) -> TlsAttempt<'_> {
         let has_bad_signature = Arc::<AtomicBool>::default();
         let verifier = AnyCertificate {
             provider: Arc::clone(&self.provider),
@@ -199,12 +199,12 @@ pub(super) struct TlsAttempt<'a> {
 }
 
 impl TlsAttempt<'_> {
-    pub(super) fn config(&self) -> Arc<ClientConfig> {
+    pub(super) fn client_config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.config)
     }
 
     /// Notes what was agreed on, once the handshake is over.
-    pub(super) fn session(
+    pub(super) fn tls_session(
         &self,
         connection: &ClientConnection,
         name: &ServerName<'_>,

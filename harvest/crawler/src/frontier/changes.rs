@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::time::Duration;
 
-use archive_db::{Batch, DbError};
+use archive_db::{ChangeBatch, DbError};
 use harvest_policy::account::{QueueLimits, QueueStanding};
 use harvest_policy::turns::QueueNumber;
 
@@ -20,7 +20,7 @@ const KEPT_REST: Duration = Duration::from_secs(1);
 /// Changes that are committed together.
 #[derive(Debug)]
 pub struct FrontierChanges {
-    pub(super) batch: Batch,
+    pub(super) batch: ChangeBatch,
     /// The URIs that the batch makes seen.
     seen: HashSet<SeenKey>,
     queued: Vec<UriKey>,
@@ -40,7 +40,7 @@ struct FinishedLease {
 
 impl FrontierChanges {
     /// Marks a queue whose row is written with these changes.
-    pub(super) fn touch(&mut self, number: QueueNumber) {
+    pub(super) fn touch_queue(&mut self, number: QueueNumber) {
         self.touched.insert(number);
     }
 
@@ -68,7 +68,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read.
-    pub fn schedule(
+    pub fn schedule_uri(
         &mut self,
         changes: &mut FrontierChanges,
         candidate: CandidateUri,
@@ -139,7 +139,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the row cannot be written.
-    pub fn finish(
+    pub fn finish_uri(
         &mut self,
         changes: &mut FrontierChanges,
         lease: UriLease,
@@ -197,7 +197,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`]: the frontier is not to be used any more, but to be opened again.
-    pub fn commit(&mut self, mut changes: FrontierChanges) -> Result<(), DbError> {
+    pub fn commit_changes(&mut self, mut changes: FrontierChanges) -> Result<(), DbError> {
         for (uri, place) in std::mem::take(&mut changes.prerequisites) {
             let undo = UndoRow::Prerequisite(uri);
             self.put_pending(&mut changes.batch, place, undo)?;
@@ -231,7 +231,7 @@ impl Frontier {
 
     fn put_pending(
         &mut self,
-        batch: &mut Batch,
+        batch: &mut ChangeBatch,
         place: RecordedPlace,
         undo: UndoRow,
     ) -> Result<(), DbError> {
@@ -244,7 +244,7 @@ impl Frontier {
     /// Charges an outcome to its queue, and writes how both are taken back.
     fn charge(
         &mut self,
-        batch: &mut Batch,
+        batch: &mut ChangeBatch,
         finished: FinishedLease,
     ) -> Result<(QueueNumber, LeaseOutcome), DbError> {
         let FinishedLease {
@@ -255,7 +255,7 @@ impl Frontier {
         } = finished;
         self.leased.remove(&lease.key);
         let limits = self.queue_limits(lease.queue);
-        let cost = self.cost.cost(&lease.uri.uri, lease.uri.via.as_deref());
+        let cost = self.cost.uri_cost(&lease.uri.uri, lease.uri.via.as_deref());
         let mut account = None;
         // A host that has answered, and asks for patience, is not one that does not answer.
         let waits_for_retry = outcome.goes_back && !outcome.status.is_success();
@@ -276,14 +276,14 @@ impl Frontier {
             account = Some(before);
             let status = outcome.status;
             let bytes = outcome.bytes;
-            queue.account.charge(status, bytes, cost, &limits);
+            queue.account.charge_fetch(status, bytes, cost, &limits);
             if outcome.goes_back {
                 // The outcome costs a try and is no object: a failure, or a demand for a user that a later try answers.
                 queue.account.successes = before.successes;
                 queue.account.bytes = before.bytes;
             }
             queue.in_flight = queue.in_flight.saturating_sub(1);
-            queue.is_retired |= queue.account.standing(&limits, 0).is_spent();
+            queue.is_retired |= queue.account.queue_standing(&limits, 0).is_spent();
         }
         let undo = UndoRow::Uri {
             key: lease.key,
@@ -302,23 +302,23 @@ impl Frontier {
             *count += 1;
             queue.enqueued = queue.enqueued.saturating_add(1);
             self.waiting = self.waiting.saturating_add(1);
-            let precedence = self.precedence(queue_number);
+            let precedence = self.queue_precedence(queue_number);
             self.turns.add_uri(queue_number, precedence);
-            self.reconsider(queue_number);
+            self.reconsider_queue(queue_number);
         }
     }
 
     /// Retires a queue that has used up what it may have, and revives one that may have more.
-    pub(super) fn reconsider(&mut self, number: QueueNumber) {
+    pub(super) fn reconsider_queue(&mut self, number: QueueNumber) {
         let limits = self.queue_limits(number);
         let Some(queue) = self.queue_mut(number) else {
             return;
         };
-        let is_spent = queue.account.standing(&limits, 0).is_spent();
+        let is_spent = queue.account.queue_standing(&limits, 0).is_spent();
         let was_retired = std::mem::replace(&mut queue.is_retired, is_spent);
         match (was_retired, is_spent) {
-            (false, true) => self.turns.retire(number),
-            (true, false) => self.turns.revive(number),
+            (false, true) => self.turns.retire_queue(number),
+            (true, false) => self.turns.revive_queue(number),
             (true, true) | (false, false) => {}
         }
     }
@@ -333,8 +333,8 @@ impl Frontier {
         let Some(queue) = self.queue_mut(number) else {
             return;
         };
-        let standing = queue.account.standing(&limits, 0);
-        let reserved = queue.account.standing(&limits, queue.in_flight);
+        let standing = queue.account.queue_standing(&limits, 0);
+        let reserved = queue.account.queue_standing(&limits, queue.in_flight);
         let is_reserved = reserved.is_spent();
         if standing == QueueStanding::SessionSpent {
             queue.account.begin_session();
@@ -371,7 +371,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the log cannot be synced.
-    pub fn sync(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
+    pub fn sync_to(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
         // Of what is synced now, and nothing later.
         let reach = self.database.reach();
         self.database.sync()?;
@@ -380,14 +380,14 @@ impl Frontier {
     }
 
     /// Notes that the files are durable as far as `place`, and forgets how what is before it is taken back. Durable
-    /// with the next [`Frontier::sync_log`] or [`Frontier::sync`].
+    /// with the next [`Frontier::sync_log`] or [`Frontier::sync_to`].
     ///
     /// # Errors
     ///
     /// [`DbError`] if the log cannot be written.
     pub fn confirm_durable(&mut self, place: &RecordedPlace) -> Result<(), DbError> {
         let mut batch = self.database.batch();
-        batch.clear(&self.pending)?;
+        batch.clear_table(&self.pending)?;
         batch.put(&self.place, &super::PLACE, place)?;
         let running = u64::try_from(self.running_time.as_millis()).unwrap_or(u64::MAX);
         batch.put(&self.running, &super::PLACE, &running)?;

@@ -33,7 +33,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn patterns(&self) -> Result<Vec<(bool, String)>, DbError> {
+    pub fn held_patterns(&self) -> Result<Vec<(bool, String)>, DbError> {
         let rows = self.patterns.scan()?;
         rows.map(|row| row.map(|((is_held, pattern), _)| (is_held == 1, pattern)))
             .collect()
@@ -91,7 +91,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the tables cannot be read or written.
-    pub fn release(
+    pub fn release_pattern(
         &mut self,
         changes: &mut FrontierChanges,
         pattern: &str,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::time::Duration;
 
-use archive_db::{Database, DbError, Options, Table};
+use archive_db::{Database, DatabaseOptions, DbError, Table};
 use harvest_policy::account::QueueBudget;
 use harvest_policy::cost::CostPolicy;
 use harvest_policy::queue_rules::QueueRules;
@@ -54,15 +54,15 @@ pub struct ResumePoint {
 }
 
 /// Returns the stamp of the frontier in a directory, and what its database has to be.
-fn stamp_and_options(directory: &Path) -> Result<(FrontierStamp, Options), DbError> {
+fn stamp_and_options(directory: &Path) -> Result<(FrontierStamp, DatabaseOptions), DbError> {
     let tables = [
         "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
         "key", "added", "rejected", "budgets", "rests", "running",
     ];
-    let options = Options::new("frontier", VERSION, &tables).syncs_later();
+    let options = DatabaseOptions::new("frontier", VERSION, &tables).syncs_later();
     let (stamp, reach) = FrontierStamp::open(directory)?;
     let options = match reach {
-        Some(reach) => options.reaches(reach),
+        Some(reach) => options.with_reach(reach),
         None => options,
     };
     Ok((stamp, options))
@@ -76,7 +76,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if the database is damaged, of another version, or cannot be read.
-    pub fn open(
+    pub fn open_frontier(
         directory: &Path,
         settings: &FrontierSettings,
         is_whole: impl FnMut(&RecordedPlace, &RecordedPlace) -> bool,
@@ -84,12 +84,12 @@ impl Frontier {
         Self::open_accepted(directory, settings, |_| Ok(()), is_whole)
     }
 
-    /// Opens the frontier as [`Frontier::open`] does. `accept` is asked about what was found before anything is
+    /// Opens the frontier as [`Frontier::open_frontier`] does. `accept` is asked about what was found before anything is
     /// changed.
     ///
     /// # Errors
     ///
-    /// As [`Frontier::open`]; the error of `accept`.
+    /// As [`Frontier::open_frontier`]; the error of `accept`.
     pub fn open_accepted<E: From<DbError>>(
         directory: &Path,
         settings: &FrontierSettings,
@@ -135,7 +135,7 @@ impl Frontier {
         let mut frontier = Self::load(database, stamp, settings)?;
         frontier.read_queues()?;
         frontier.read_uris()?;
-        frontier.snapshot()
+        frontier.snapshot_queues()
     }
 
     fn load(
@@ -230,7 +230,7 @@ impl Frontier {
                 UndoRow::Prerequisite(uri) => batch.delete(&self.hosts, &uri)?,
             }
         }
-        batch.clear(&self.pending)?;
+        batch.clear_table(&self.pending)?;
         batch.put(&self.place, &PLACE, &place)?;
         if taken_back > 0 {
             batch.commit()?;
@@ -296,7 +296,7 @@ impl Frontier {
                 let precedence = queue.limits.precedence;
                 self.turns.add_uri(number, precedence);
                 if is_retired {
-                    self.turns.retire(number);
+                    self.turns.retire_queue(number);
                 }
             }
         }

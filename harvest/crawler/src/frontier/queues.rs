@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use archive_db::DbError;
-use archive_model::later;
+use archive_model::time_after;
 use harvest_policy::account::{QueueAccount, QueueLimits};
-use harvest_policy::turns::{Moment, QueueNumber, QueueState};
+use harvest_policy::turns::{CrawlMoment, QueueNumber, QueueState};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -52,7 +52,7 @@ pub struct QueueLengths {
 
 impl Frontier {
     /// Returns the sums of all queues.
-    pub fn totals(&self) -> QueueAccount {
+    pub fn queue_totals(&self) -> QueueAccount {
         let mut totals = QueueAccount::default();
         for queue in &self.queues {
             totals.total = totals.total.saturating_add(queue.account.total);
@@ -68,7 +68,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn remaining(&self) -> Result<BTreeMap<String, u64>, DbError> {
+    pub fn remaining_by_domain(&self) -> Result<BTreeMap<String, u64>, DbError> {
         let mut remaining = BTreeMap::new();
         for row in self.uris.scan()? {
             let (_, uri) = row?;
@@ -86,7 +86,7 @@ impl Frontier {
 
     /// Returns the number of queues that have their turns.
     pub fn active_queues(&self) -> usize {
-        self.turns.active()
+        self.turns.count_active()
     }
 
     /// Returns the number of queues that have URIs and are out of budget.
@@ -103,7 +103,7 @@ impl Frontier {
             lengths.longest = lengths.longest.max(length);
             lengths.not_empty += u64::from(length > 0);
         }
-        let (wanting, served) = self.turns.congestion();
+        let (wanting, served) = self.turns.measure_congestion();
         lengths.wanting = wanting as u64;
         lengths.served = served as u64;
         lengths
@@ -118,7 +118,7 @@ impl Frontier {
     }
 
     /// Returns the precedence of a queue.
-    pub(super) fn precedence(&self, number: QueueNumber) -> u8 {
+    pub(super) fn queue_precedence(&self, number: QueueNumber) -> u8 {
         let queue = self.queue(number);
         queue.map_or(0, |queue| queue.limits.precedence)
     }
@@ -128,13 +128,13 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if a queue cannot be read.
-    pub fn snapshot(&self) -> Result<Vec<QueueSnapshot>, DbError> {
+    pub fn snapshot_queues(&self) -> Result<Vec<QueueSnapshot>, DbError> {
         let mut snapshot = Vec::with_capacity(self.queues.len());
         for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
             let rests_until = self.turns.rests_until(number);
-            let state = match self.turns.state(number) {
+            let state = match self.turns.queue_state(number) {
                 // The queue was put off before this process began, and has not asked for its turn.
-                Some(QueueState::Inactive) if rests_until > Moment::ZERO => {
+                Some(QueueState::Inactive) if rests_until > CrawlMoment::ZERO => {
                     QueueState::Snoozed(rests_until)
                 }
                 state => state.unwrap_or(QueueState::Exhausted),
@@ -172,14 +172,14 @@ impl Frontier {
     }
 
     /// Returns the time of day at a moment of this process.
-    pub(super) fn time_of(&self, moment: Moment) -> Timestamp {
-        later(self.begin, moment)
+    pub(super) fn time_of(&self, moment: CrawlMoment) -> Timestamp {
+        time_after(self.begin, moment)
     }
 
     /// Returns the moment of this process at a time of day; its first one if that is past.
-    pub(super) fn moment_of(&self, time: Timestamp) -> Moment {
+    pub(super) fn moment_of(&self, time: Timestamp) -> CrawlMoment {
         time.duration_since(self.begin)
             .try_into()
-            .unwrap_or(Moment::ZERO)
+            .unwrap_or(CrawlMoment::ZERO)
     }
 }

@@ -128,7 +128,7 @@ impl Frontier {
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn rejections(&self) -> Result<Vec<RejectionRule>, DbError> {
+    pub fn list_rejections(&self) -> Result<Vec<RejectionRule>, DbError> {
         let mut rules = Vec::new();
         for row in self.rejected.scan()? {
             let (text, _) = row?;
@@ -162,8 +162,8 @@ impl Frontier {
         let number = self.names.get(&name).copied();
         self.budgets.insert(name, budget);
         if let Some(number) = number {
-            changes.touch(number);
-            self.reconsider(number);
+            changes.touch_queue(number);
+            self.reconsider_queue(number);
         }
         Ok(number.is_some())
     }

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use archive_db::Value;
+use archive_db::TableValue;
 use harvest_policy::account::QueueAccount;
 use harvest_policy::hops::{Hop, HopPath};
 use serde::{Deserialize, Serialize};
@@ -56,13 +56,13 @@ pub struct FrontierUri {
 impl FrontierUri {
     /// Returns the letters of the hops to what this URI leads to by a hop.
     pub fn hops_to(&self, hop: Hop) -> String {
-        let seed = HopPath::seed().to_string();
+        let seed = HopPath::seed_path().to_string();
         let before = Some(self.hops.as_str()).filter(|hops| *hops != seed);
         format!("{}{}", before.unwrap_or_default(), hop.letter())
     }
 }
 
-impl Value for FrontierUri {}
+impl TableValue for FrontierUri {}
 
 /// The row of a queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ pub(super) struct QueueRow {
     pub(super) is_retired: bool,
 }
 
-impl Value for QueueRow {}
+impl TableValue for QueueRow {}
 
 /// The account of a queue, as it is stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,7 +93,7 @@ pub(super) struct QueueRestRow {
     pub(super) waits_for_retry: bool,
 }
 
-impl Value for QueueRestRow {}
+impl TableValue for QueueRestRow {}
 
 /// The limits that a person has given a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,13 +102,13 @@ pub(super) struct BudgetRow {
     pub(super) bytes: Option<u64>,
 }
 
-impl Value for BudgetRow {}
+impl TableValue for BudgetRow {}
 
 /// The random key of a frontier, which its hashes are made with.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SeenKeyRow(pub(super) [u8; 32]);
 
-impl Value for SeenKeyRow {}
+impl TableValue for SeenKeyRow {}
 
 /// A place in the files that a crawl writes: all before it is recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,7 +123,7 @@ pub struct RecordedPlace {
     pub log_length: u64,
 }
 
-impl Value for RecordedPlace {}
+impl TableValue for RecordedPlace {}
 
 /// The answer of a host to a question that goes before every URI of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,7 +146,7 @@ pub enum PrerequisiteRow {
     },
 }
 
-impl Value for PrerequisiteRow {}
+impl TableValue for PrerequisiteRow {}
 
 /// A URI that waits for its pattern to be freed from quarantine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,7 +156,7 @@ pub(super) struct HeldUriRow {
     pub(super) cost: u8,
 }
 
-impl Value for HeldUriRow {}
+impl TableValue for HeldUriRow {}
 
 /// An outcome that a power cut may take back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,7 +166,7 @@ pub(super) struct PendingOutcomeRow {
     pub(super) undo: UndoRow,
 }
 
-impl Value for PendingOutcomeRow {}
+impl TableValue for PendingOutcomeRow {}
 
 /// The steps by which an outcome is taken back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,7 +187,7 @@ pub(super) enum UndoRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SeenUriRow;
 
-impl Value for SeenUriRow {}
+impl TableValue for SeenUriRow {}
 
 impl From<AccountRow> for QueueAccount {
     fn from(row: AccountRow) -> Self {

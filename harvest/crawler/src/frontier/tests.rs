@@ -26,7 +26,7 @@ fn open_after_cut(directory: &Path, limits: QueueLimits, length: u64) -> (Fronti
         begin: BEGIN.parse().unwrap(),
     };
     let is_whole = |_: &RecordedPlace, end: &RecordedPlace| end.file_length <= length;
-    Frontier::open(directory, &settings, is_whole).unwrap()
+    Frontier::open_frontier(directory, &settings, is_whole).unwrap()
 }
 
 fn place(file_length: u64) -> RecordedPlace {
@@ -54,7 +54,7 @@ fn candidate(
             urgency,
             tries: 0,
         },
-        key: frontier.hasher().key_of_text(text),
+        key: frontier.uri_hasher().key_of_text(text),
         queue: queue.to_owned(),
         cost,
     }
@@ -66,14 +66,14 @@ fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
     let mut new = 0;
     for text in uris {
         let candidate = candidate(frontier, "a.dk", text, Urgency::Normal, 1);
-        new += usize::from(frontier.schedule(&mut changes, candidate).unwrap());
+        new += usize::from(frontier.schedule_uri(&mut changes, candidate).unwrap());
     }
-    frontier.commit(changes).unwrap();
+    frontier.commit_changes(changes).unwrap();
     new
 }
 
 fn lease(frontier: &mut Frontier) -> Option<UriLease> {
-    match frontier.next(Moment::from_secs(1_000_000)).unwrap() {
+    match frontier.next(CrawlMoment::from_secs(1_000_000)).unwrap() {
         NextUri::Fetch(lease) => Some(*lease),
         NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
     }
@@ -84,7 +84,7 @@ fn outcome(goes_back: bool) -> LeaseOutcome {
         status: FetchStatus::from_http(200),
         bytes: 1000,
         goes_back,
-        rests_until: Moment::ZERO,
+        rests_until: CrawlMoment::ZERO,
     }
 }
 
@@ -96,9 +96,9 @@ fn finish(frontier: &mut Frontier, lease: UriLease, goes_back: bool) {
 fn finish_at(frontier: &mut Frontier, lease: UriLease, goes_back: bool, length: u64) {
     let mut changes = frontier.begin_changes();
     frontier
-        .finish(&mut changes, lease, outcome(goes_back), place(length))
+        .finish_uri(&mut changes, lease, outcome(goes_back), place(length))
         .unwrap();
-    frontier.commit(changes).unwrap();
+    frontier.commit_changes(changes).unwrap();
 }
 
 /// Fails if a URI is fetched twice, in the same batch or in another, or another spelling of it.
@@ -119,7 +119,7 @@ fn seen_uri_is_not_queued_again() {
         schedule(&mut frontier, &["http://a.dk/x?", "http://a.dk/y"]),
         1
     );
-    assert_eq!(frontier.waiting(), 3);
+    assert_eq!(frontier.waiting_uris(), 3);
 }
 
 /// Fails if the urgent waits for the usual, or a URI is not taken in the order in which it came.
@@ -136,9 +136,9 @@ fn urgency_decides_then_cost_then_order() {
         ("dns:a.dk", Urgency::Prerequisite, 1),
     ] {
         let candidate = candidate(&frontier, "a.dk", text, urgency, cost);
-        assert!(frontier.schedule(&mut changes, candidate).unwrap());
+        assert!(frontier.schedule_uri(&mut changes, candidate).unwrap());
     }
-    frontier.commit(changes).unwrap();
+    frontier.commit_changes(changes).unwrap();
     let mut order = Vec::new();
     while let Some(lease) = lease(&mut frontier) {
         order.push(lease.uri.uri.clone());
@@ -168,11 +168,11 @@ fn uri_under_way_comes_again_after_a_crash() {
     let first = lease(&mut frontier).unwrap();
     finish(&mut frontier, first, false);
     let second = lease(&mut frontier).unwrap();
-    assert_eq!(frontier.next(Moment::ZERO).unwrap(), NextUri::Waiting);
+    assert_eq!(frontier.next(CrawlMoment::ZERO).unwrap(), NextUri::Waiting);
     // The end of the process: what was committed is there, what was not is not.
     drop(frontier);
     let mut frontier = open(directory.path(), QueueLimits::default());
-    assert_eq!(frontier.waiting(), 2);
+    assert_eq!(frontier.waiting_uris(), 2);
     let again = lease(&mut frontier).unwrap();
     assert_eq!(again.uri, second.uri);
     finish(&mut frontier, again, true);
@@ -199,7 +199,7 @@ fn retried_uri_goes_to_the_end() {
         ("http://a.dk/1", 1)
     );
     finish(&mut frontier, again, false);
-    assert_eq!(frontier.next(Moment::ZERO).unwrap(), NextUri::Over);
+    assert_eq!(frontier.next(CrawlMoment::ZERO).unwrap(), NextUri::Over);
 }
 
 /// Fails if a quota is passed, or forgotten at a restart.
@@ -220,8 +220,8 @@ fn quota_ends_a_queue_for_good() {
         finish(&mut frontier, lease, false);
     }
     for _ in 0..2 {
-        assert_eq!(frontier.next(Moment::ZERO).unwrap(), NextUri::Over);
-        assert_eq!(frontier.waiting(), 1);
+        assert_eq!(frontier.next(CrawlMoment::ZERO).unwrap(), NextUri::Over);
+        assert_eq!(frontier.waiting_uris(), 1);
         drop(frontier);
         frontier = open(directory.path(), limits);
     }
@@ -245,7 +245,7 @@ fn outcome_without_records_is_taken_back() {
         let lease = lease(&mut frontier).unwrap();
         finish_at(&mut frontier, lease, length == 30, length);
         if length == 10 {
-            frontier.sync(&place(10)).unwrap();
+            frontier.sync_to(&place(10)).unwrap();
         }
     }
     let mut changes = frontier.begin_changes();
@@ -258,7 +258,7 @@ fn outcome_without_records_is_taken_back() {
     frontier
         .put_answer(&mut changes, uri, &robots, place(40))
         .unwrap();
-    frontier.commit(changes).unwrap();
+    frontier.commit_changes(changes).unwrap();
     assert_eq!(frontier.answer_to(uri).unwrap(), Some(robots));
     drop(frontier);
     let (mut frontier, resume) = open_after_cut(directory.path(), limits, 19);
@@ -275,7 +275,7 @@ fn outcome_without_records_is_taken_back() {
     // Opening it twice takes nothing back twice.
     let (frontier, resume) = open_after_cut(directory.path(), limits, 100);
     assert_eq!((resume.taken_back, resume.place), (0, place(50)));
-    assert_eq!(frontier.waiting(), 0);
+    assert_eq!(frontier.waiting_uris(), 0);
 }
 
 /// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was
@@ -283,8 +283,8 @@ fn outcome_without_records_is_taken_back() {
 #[test]
 fn random_crawls_fetch_every_uri_once() {
     for seed in 0..20 {
-        let chance = Chance::seeded(seed);
-        let below = |limit: u64| u64::from_be_bytes(chance.bytes::<8>().unwrap()) % limit;
+        let chance = Chance::seeded_chance(seed);
+        let below = |limit: u64| u64::from_be_bytes(chance.random_bytes::<8>().unwrap()) % limit;
         let directory = tempfile::tempdir().unwrap();
         let mut frontier = open(directory.path(), QueueLimits::default());
         let mut scheduled = BTreeSet::new();
@@ -307,10 +307,10 @@ fn random_crawls_fetch_every_uri_once() {
                         let uri = format!("http://h{host}.dk/{page}");
                         let queue = format!("h{host}.dk");
                         let candidate = candidate(&frontier, &queue, &uri, urgency, 1);
-                        let new = frontier.schedule(&mut changes, candidate).unwrap();
+                        let new = frontier.schedule_uri(&mut changes, candidate).unwrap();
                         assert_eq!(new, scheduled.insert(uri));
                     }
-                    frontier.commit(changes).unwrap();
+                    frontier.commit_changes(changes).unwrap();
                 }
                 8..14 => under_way.extend(lease(&mut frontier)),
                 _ if under_way.is_empty() => {}
@@ -325,7 +325,7 @@ fn random_crawls_fetch_every_uri_once() {
                 }
             }
             let waits = scheduled.len() - fetched.len() - under_way.len();
-            assert_eq!(frontier.waiting(), waits as u64);
+            assert_eq!(frontier.waiting_uris(), waits as u64);
         }
         for lease in under_way {
             assert!(fetched.insert(lease.uri.uri.clone()));

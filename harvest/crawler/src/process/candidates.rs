@@ -23,7 +23,7 @@ const MOST_REDIRECTS: usize = 20;
 
 impl FetchProcessor {
     /// Remembers URIs that the frontier has been given. Before that a fetch that was cut would take its links with it.
-    pub(crate) fn remember(&self, keys: impl Iterator<Item = SeenKey>) {
+    pub(crate) fn remember_keys(&self, keys: impl Iterator<Item = SeenKey>) {
         let mut recent = self.recent.lock();
         keys.for_each(|key| recent.insert(key));
     }
@@ -34,7 +34,7 @@ impl FetchProcessor {
     }
 
     /// Returns the links that belong to the crawl and were not found lately.
-    pub(super) fn candidates(
+    pub(super) fn list_candidates(
         &self,
         from: &FrontierUri,
         hops: &HopPath,
@@ -51,7 +51,7 @@ impl FetchProcessor {
             if link.hop == Hop::Speculative && !self.reads_scripts {
                 continue;
             }
-            let path = hops.then(link.hop);
+            let path = hops.followed_by(link.hop);
             let redirects = path.within_page().iter().rev();
             let redirects = redirects.take_while(|hop| **hop == Hop::Redirect);
             if redirects.count() > MOST_REDIRECTS {
@@ -71,7 +71,7 @@ impl FetchProcessor {
                 if !own.insert(key) || self.is_recent(&key) {
                     continue;
                 }
-                if !scope.decide(&link.url, &path).is_accepted() {
+                if !scope.decide_scope(&link.url, &path).is_accepted() {
                     continue;
                 }
             }
@@ -90,7 +90,7 @@ impl FetchProcessor {
         CandidateUri {
             queue: queue_name(&self.queues, url, from.source.as_deref()),
             key,
-            cost: self.place(url.as_str(), Some(&from.uri), path),
+            cost: self.place_in_queue(url.as_str(), Some(&from.uri), path),
             uri: FrontierUri {
                 uri: url.as_str().to_owned(),
                 hops: path.to_string(),
@@ -103,7 +103,7 @@ impl FetchProcessor {
     }
 
     /// Returns the sitemaps that a robots.txt names.
-    pub(super) fn sitemaps(
+    pub(super) fn list_sitemaps(
         &self,
         fetched: &FetchedUri,
         robots: Option<&RobotsFile>,
@@ -123,7 +123,7 @@ impl FetchProcessor {
             })
         });
         let links: Vec<Link> = links.collect();
-        self.candidates(&fetched.uri, hops, &links, FetchStatus::from_http(200))
+        self.list_candidates(&fetched.uri, hops, &links, FetchStatus::from_http(200))
             .0
     }
 }

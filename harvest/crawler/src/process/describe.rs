@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
-use archive_formats::http::{Body, Ending, Limits as BodyLimits, MediaType};
+use archive_formats::http::{Body, DecodeLimits as BodyLimits, MediaType, ResponseEnding};
 use harvest_extraction::Extraction;
 use harvest_policy::hops::Hop;
 use harvest_policy::robots::MAX_BYTES;
@@ -26,7 +26,7 @@ pub(super) fn status_of(response: &HttpResponse) -> FetchStatus {
             let status = head.status().filter(|status| *status >= 100);
             FetchStatus::from_http(status.unwrap_or(200))
         }
-        (None, Ending::Complete | Ending::Unframed) => FetchStatus::from_http(200),
+        (None, ResponseEnding::Complete | ResponseEnding::Unframed) => FetchStatus::from_http(200),
         (None, _) if response.truncation == Some(Truncation::Time) => FetchStatus::TIMEOUT,
         (None, _) => FetchStatus::CONNECT_LOST,
     }
@@ -45,7 +45,10 @@ pub(super) fn retry_after(response: &HttpResponse, now: Timestamp) -> Option<Dur
 }
 
 /// Returns the lines of the `metadata` record, as Heritrix has them.
-pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(String, String)> {
+pub(super) fn describe_metadata(
+    fetched: &FetchedUri,
+    extraction: &Extraction,
+) -> Vec<(String, String)> {
     let mut lines = Vec::new();
     let mut add = |name: &str, value: &str| lines.push((name.to_owned(), value.to_owned()));
     let uri = &fetched.uri;
@@ -85,7 +88,7 @@ pub(super) fn metadata(fetched: &FetchedUri, extraction: &Extraction) -> Vec<(St
 }
 
 /// Returns the line of a fetch in the crawl log.
-pub(super) fn line(
+pub(super) fn log_line(
     fetched: &FetchedUri,
     status: FetchStatus,
     tries: u32,
@@ -95,7 +98,7 @@ pub(super) fn line(
     let response = &exchange.response;
     let head = response.head.as_ref();
     let head_length = head.map_or(0, |head| head.raw().len() as u64);
-    let media_type = head.and_then(|head| MediaType::read(head.get("content-type")?));
+    let media_type = head.and_then(|head| MediaType::read_media(head.get("content-type")?));
     let mut annotations = Vec::new();
     if tries > 1 {
         annotations.push(format!("{tries}t"));
@@ -103,7 +106,7 @@ pub(super) fn line(
     annotations.extend(response.truncation.map(|truncation| {
         let text = match truncation {
             Truncation::Time => "timeTrunc",
-            Truncation::Length if response.ending == Ending::HeadTooLong => "headerTrunc",
+            Truncation::Length if response.ending == ResponseEnding::HeadTooLong => "headerTrunc",
             Truncation::Length => "lenTrunc",
             Truncation::Disconnect => "disconnectTrunc",
         };
@@ -152,7 +155,7 @@ pub(super) fn robots_file(
     // A body whose coding is damaged says as much as it says.
     drop(match head {
         Some(head) => {
-            let body = Body::decoded(head, input, BodyLimits::default());
+            let body = Body::decoded_body(head, input, BodyLimits::default());
             body.take(limit).read_to_end(&mut file)
         }
         None => input.take(limit).read_to_end(&mut file),

@@ -11,7 +11,7 @@ use harvest_policy::status::FetchStatus;
 use index_dedup::{DedupError, DedupIndex, EarlierCapture};
 
 use super::FetchedUri;
-use crate::capture::{EarlierCapture as CapturedBefore, Novelty};
+use crate::capture::{Novelty, RevisitTarget as CapturedBefore};
 
 /// The media types, or the ends of them, whose documents have links.
 const WITH_LINKS: [&str; 7] = ["html", "xml", "css", "javascript", "json", "pdf", "mpegurl"];
@@ -47,7 +47,7 @@ impl KnownCaptures {
     /// # Errors
     ///
     /// [`DedupError`] if the index is damaged or cannot be read.
-    pub fn condition(&self, uri: &str) -> Result<Option<EarlierCapture>, DedupError> {
+    pub fn find_condition(&self, uri: &str) -> Result<Option<EarlierCapture>, DedupError> {
         let earlier = self.index.latest_by_url(uri)?;
         Ok(earlier.filter(|earlier| {
             let media_type = earlier.mime.as_deref().unwrap_or_default();
@@ -63,7 +63,7 @@ impl KnownCaptures {
     }
 
     /// Compares a response with the earlier captures of its URI.
-    pub(super) fn compare(
+    pub(super) fn compare_payload(
         &self,
         fetched: &FetchedUri,
         status: FetchStatus,
@@ -79,7 +79,7 @@ impl KnownCaptures {
             });
         }
         let head = response.head.as_ref();
-        let media_type = head.and_then(|head| MediaType::read(head.get("content-type")?));
+        let media_type = head.and_then(|head| MediaType::read_media(head.get("content-type")?));
         let is_whole = response.truncation.is_none();
         let is_good = matches!(status.number(), 200..=299);
         let is_looked_up =

@@ -34,7 +34,7 @@ impl RecorderError {
 
 /// Refuses a frontier whose crawl log or archive file is shorter than what was made durable, and a crawl whose frontier
 /// is missing.
-pub(super) fn check(
+pub(super) fn check_place(
     found: &ExistingFrontier,
     state: &Path,
     log: &Path,

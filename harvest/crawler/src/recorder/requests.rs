@@ -7,7 +7,7 @@ use std::time::Duration;
 use harvest_policy::account::QueueBudget;
 use harvest_policy::quarantine::Quarantine;
 use harvest_policy::rejections::RejectionRule;
-use harvest_policy::turns::Moment;
+use harvest_policy::turns::CrawlMoment;
 use url::Url;
 
 use super::{CrawlRecorder, RecorderError};
@@ -33,7 +33,7 @@ impl CrawlRecorder {
         for seed in seeds {
             self.frontier.add_seed(&mut changes, seed)?;
         }
-        self.frontier.commit(changes)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(())
     }
@@ -46,31 +46,31 @@ impl CrawlRecorder {
     pub fn set_desired_state(&mut self, state: DesiredState) -> Result<(), RecorderError> {
         let mut changes = self.frontier.begin_changes();
         self.frontier.put_desired_state(&mut changes, state)?;
-        self.frontier.commit(changes)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(())
     }
 
     /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by
-    /// [`CrawlRecorder::rejects`].
+    /// [`CrawlRecorder::rejects_url`].
     ///
     /// # Errors
     ///
     /// [`RecorderError::Rejections`] if all expressions together are too large: then nothing has changed.
-    pub fn reject(&mut self, rules: &[RejectionRule]) -> Result<(), RecorderError> {
+    pub fn add_rejections(&mut self, rules: &[RejectionRule]) -> Result<(), RecorderError> {
         self.rejections.add(rules.iter().cloned())?;
         let mut changes = self.frontier.begin_changes();
         for rule in rules {
             self.frontier.put_rejection(&mut changes, rule)?;
         }
-        self.frontier.commit(changes)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(())
     }
 
     /// Returns whether a person rejects a URI.
-    pub fn rejects(&self, url: &Url) -> bool {
-        self.rejections.covers(url)
+    pub fn rejects_url(&self, url: &Url) -> bool {
+        self.rejections.covers_url(url)
     }
 
     /// Returns a queue other limits than the order has. Returns whether the queue is known yet.
@@ -81,7 +81,7 @@ impl CrawlRecorder {
     pub fn put_budget(&mut self, name: &str, budget: QueueBudget) -> Result<bool, RecorderError> {
         let mut changes = self.frontier.begin_changes();
         let is_known = self.frontier.put_budget(&mut changes, name, budget)?;
-        self.frontier.commit(changes)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(is_known)
     }
@@ -105,7 +105,7 @@ impl CrawlRecorder {
         self.quarantine.free_pattern(pattern);
         let mut changes = self.frontier.begin_changes();
         self.frontier.put_pattern(&mut changes, pattern, false)?;
-        self.frontier.commit(changes)?;
+        self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         self.release(pattern)
     }
@@ -115,10 +115,13 @@ impl CrawlRecorder {
         let mut behind = String::new();
         loop {
             let mut changes = self.frontier.begin_changes();
-            let Some((more, last)) = self.frontier.release(&mut changes, pattern, &behind)? else {
+            let Some((more, last)) =
+                self.frontier
+                    .release_pattern(&mut changes, pattern, &behind)?
+            else {
                 return Ok(count);
             };
-            self.frontier.commit(changes)?;
+            self.frontier.commit_changes(changes)?;
             self.is_synced = false;
             count += more;
             behind = last;
@@ -139,7 +142,7 @@ impl CrawlRecorder {
     }
 
     /// Puts a URI back that was leased and not fetched; its queue rests until a moment.
-    pub fn put_back(&mut self, lease: &UriLease, until: Moment) {
+    pub fn put_back(&mut self, lease: &UriLease, until: CrawlMoment) {
         self.frontier.put_back(lease, until);
     }
 

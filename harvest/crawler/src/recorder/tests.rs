@@ -1,7 +1,7 @@
 //! Recorders whose files are cut as a power cut does.
 
 use archive_daemon::clock::ManualClock;
-use archive_formats::warc::Reader;
+use archive_formats::warc::WarcReader;
 use harvest_policy::status::FetchStatus;
 
 use super::*;
@@ -39,11 +39,11 @@ fn try_open(directory: &Path) -> Result<(CrawlRecorder, u64), RecorderError> {
     };
     let start = "2026-11-23T00:00:00Z".parse().unwrap();
     let clock = ManualClock::new(start).clock();
-    CrawlRecorder::open(settings, clock, Chance::seeded(1))
+    CrawlRecorder::open(settings, clock, Chance::seeded_chance(1))
 }
 
 fn candidates(recorder: &CrawlRecorder, count: usize) -> Vec<CandidateUri> {
-    let hasher = recorder.frontier().hasher();
+    let hasher = recorder.frontier().uri_hasher();
     let candidates = (1..=count).map(|number| {
         let uri = format!("http://a.dk/{number}");
         CandidateUri {
@@ -65,11 +65,11 @@ fn candidates(recorder: &CrawlRecorder, count: usize) -> Vec<CandidateUri> {
 
 fn schedule(recorder: &mut CrawlRecorder, count: usize) {
     let candidates = candidates(recorder, count);
-    recorder.schedule(candidates).unwrap();
+    recorder.schedule_candidates(candidates).unwrap();
 }
 
 fn lease(recorder: &mut CrawlRecorder) -> Option<UriLease> {
-    match recorder.next(Moment::ZERO).unwrap() {
+    match recorder.next(CrawlMoment::ZERO).unwrap() {
         NextUri::Fetch(lease) => Some(*lease),
         NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
     }
@@ -93,7 +93,7 @@ fn finished(lease: UriLease) -> FinishedTry {
         status: FetchStatus::from_http(200),
         bytes: 1,
         goes_back: false,
-        rests_until: Moment::ZERO,
+        rests_until: CrawlMoment::ZERO,
     };
     FinishedTry {
         subject: TrySubject::Uri { lease, outcome },
@@ -111,17 +111,17 @@ fn written(directory: &Path) -> (Vec<String>, Vec<String>) {
         .lines()
         .map(|line| line.parse::<CrawlLogLine>().unwrap().uri);
     let mut records = Vec::new();
-    let mut names = directory::names(&directory.join("warcs")).unwrap();
+    let mut names = directory::list_names(&directory.join("warcs")).unwrap();
     names.sort();
     for name in names {
-        let mut reader = Reader::new(File::open(directory.join("warcs").join(name)).unwrap());
+        let mut reader = WarcReader::new(File::open(directory.join("warcs").join(name)).unwrap());
         while let Some(record) = reader.next_record().unwrap() {
             let uri = record
                 .header()
                 .get("WARC-Target-URI")
                 .map(|uri| uri.to_vec());
             records.extend(uri.map(|uri| String::from_utf8(uri).unwrap()));
-            assert!(record.end().unwrap().defects.is_empty());
+            assert!(record.read_end().unwrap().defects.is_empty());
         }
     }
     (lines.collect(), records)
@@ -139,15 +139,15 @@ fn log_and_records_agree_after_every_cut() {
             schedule(&mut recorder, count);
             for number in 0..3 {
                 let lease = lease(&mut recorder).unwrap();
-                recorder.record(vec![finished(lease)]).unwrap();
+                recorder.record_batch(vec![finished(lease)]).unwrap();
                 if number == 0 {
-                    recorder.sync().unwrap();
+                    recorder.sync_files().unwrap();
                 }
             }
             let synced = recorder.frontier().durable_place().unwrap();
             drop(recorder);
             let path = if name == "warcs" {
-                let names = directory::names(&directory.path().join(name)).unwrap();
+                let names = directory::list_names(&directory.path().join(name)).unwrap();
                 directory.path().join(name).join(names.first().unwrap())
             } else {
                 directory.path().join(name)
@@ -167,7 +167,7 @@ fn log_and_records_agree_after_every_cut() {
             assert_eq!(lines, records, "{name} cut at {length}");
             assert_eq!(lines.first().map(String::as_str), Some(FIRST));
             while let Some(lease) = lease(&mut recorder) {
-                recorder.record(vec![finished(lease)]).unwrap();
+                recorder.record_batch(vec![finished(lease)]).unwrap();
             }
             recorder.close_file().unwrap();
             let (lines, records) = written(directory.path());
@@ -188,7 +188,7 @@ fn full_file_is_closed_between_tries() {
     schedule(&mut recorder, 20);
     let mut closed = Vec::new();
     while let Some(lease) = lease(&mut recorder) {
-        closed.extend(recorder.record(vec![finished(lease)]).unwrap());
+        closed.extend(recorder.record_batch(vec![finished(lease)]).unwrap());
     }
     assert!(closed.len() > 2);
     assert!(closed.iter().all(|file| file.size < 2_000));
@@ -218,12 +218,15 @@ fn freed_uris_come_back_after_a_crash() {
     frontier.hold_back(&mut changes, "a.dk/*", other).unwrap();
     frontier.put_pattern(&mut changes, "a.dk/*", true).unwrap();
     frontier.put_pattern(&mut changes, "a.dk/#", false).unwrap();
-    frontier.commit(changes).unwrap();
-    assert_eq!(recorder.frontier().waiting(), 0);
+    frontier.commit_changes(changes).unwrap();
+    assert_eq!(recorder.frontier().waiting_uris(), 0);
     drop(recorder);
     let (mut recorder, _) = open(directory.path());
-    assert_eq!(recorder.frontier().waiting(), COUNT);
-    assert_eq!(recorder.quarantined().unwrap(), [("a.dk/*".to_owned(), 1)]);
+    assert_eq!(recorder.frontier().waiting_uris(), COUNT);
+    assert_eq!(
+        recorder.quarantined_patterns().unwrap(),
+        [("a.dk/*".to_owned(), 1)]
+    );
     assert_eq!(recorder.free_pattern("a.dk/*").unwrap(), 1);
-    assert_eq!(recorder.frontier().waiting(), COUNT + 1);
+    assert_eq!(recorder.frontier().waiting_uris(), COUNT + 1);
 }

@@ -120,7 +120,7 @@ fn manifests_are_read_packed_and_plain() {
             is_manifest,
             ..FetchedDocument::new(&url)
         };
-        let extraction = extract(&document, body.as_slice(), &ExtractionLimits::default());
+        let extraction = extract_links(&document, body.as_slice(), &ExtractionLimits::default());
         assert_eq!(
             extraction.links.len(),
             expected,
@@ -143,7 +143,7 @@ fn sitemaps_have_limit_of_their_own() {
         is_manifest: true,
         ..FetchedDocument::new(&url)
     };
-    let extraction = extract(&document, &list[..], &limits);
+    let extraction = extract_links(&document, &list[..], &limits);
     assert_eq!(extraction.links.len(), 3);
     assert_eq!(extraction.annotations, ["dol:1"]);
 }
@@ -159,13 +159,13 @@ fn packed_sitemap_inflates_up_to_limit() {
         ..ExtractionLimits::default()
     };
     let packed = gzip(&sitemap);
-    let extraction = extract(&FetchedDocument::new(&url), packed.as_slice(), &limits);
+    let extraction = extract_links(&FetchedDocument::new(&url), packed.as_slice(), &limits);
     assert_eq!(
         (extraction.links.len(), extraction.annotations),
         (1, vec!["extractTrunc:length".to_owned()])
     );
     let cut = &packed[..packed.len() / 2];
-    let extraction = extract(
+    let extraction = extract_links(
         &FetchedDocument::new(&url),
         cut,
         &ExtractionLimits::default(),

@@ -26,12 +26,12 @@ fn head_fields_lead_on() {
     ] {
         let url = Url::parse("http://a.dk/d/p.html").unwrap();
         let head = format!("HTTP/1.1 302 Found\r\n{fields}\r\n\r\n");
-        let head = Head::read(&mut head.as_bytes(), 1 << 16).unwrap();
+        let head = Head::read_head(&mut head.as_bytes(), 1 << 16).unwrap();
         let document = FetchedDocument {
             head: Some(&head),
             ..FetchedDocument::new(&url)
         };
-        let found = extract(&document, &b""[..], &ExtractionLimits::default()).links;
+        let found = extract_links(&document, &b""[..], &ExtractionLimits::default()).links;
         let found: Vec<String> = found.iter().map(shown).collect();
         assert_eq!(found.join(", "), expected, "{fields}");
     }
@@ -42,12 +42,12 @@ fn head_fields_lead_on() {
 fn unknown_content_encoding_is_annotated() {
     let url = Url::parse("http://a.dk/").unwrap();
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip, x, y\r\nLocation: /l\r\n\r\n";
-    let head = Head::read(&mut &head[..], 1 << 16).unwrap();
+    let head = Head::read_head(&mut &head[..], 1 << 16).unwrap();
     let document = FetchedDocument {
         head: Some(&head),
         ..FetchedDocument::new(&url)
     };
-    let extraction = extract(&document, &b"<a href=x>"[..], &ExtractionLimits::default());
+    let extraction = extract_links(&document, &b"<a href=x>"[..], &ExtractionLimits::default());
     assert_eq!(extraction.links.len(), 1);
     assert_eq!(extraction.annotations, ["unsatisfiableContentEncoding:x"]);
 }
@@ -61,7 +61,7 @@ fn decoded_body_of_response_is_read() {
     let packed = encoder.finish().unwrap();
     let url = Url::parse("http://a.dk/").unwrap();
     let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";
-    let head = Head::read(&mut &head[..], 1 << 16).unwrap();
+    let head = Head::read_head(&mut &head[..], 1 << 16).unwrap();
     let document = FetchedDocument {
         head: Some(&head),
         ..FetchedDocument::new(&url)
@@ -78,8 +78,8 @@ fn decoded_body_of_response_is_read() {
         ),
         (packed[..20].to_vec(), vec!["extractTrunc:body"]),
     ] {
-        let body = http::Body::decoded(&head, bytes.as_slice(), http::Limits::default());
-        let extraction = extract(
+        let body = http::Body::decoded_body(&head, bytes.as_slice(), http::DecodeLimits::default());
+        let extraction = extract_links(
             &document,
             BufReader::new(body),
             &ExtractionLimits::default(),
@@ -128,7 +128,7 @@ fn pdf_stream_inflates_up_to_limit() {
         bytes: 32 << 10,
         ..ExtractionLimits::default()
     };
-    let extraction = extract(&FetchedDocument::new(&url), body.as_slice(), &limits);
+    let extraction = extract_links(&FetchedDocument::new(&url), body.as_slice(), &limits);
     assert_eq!(
         extraction.links.last().map(|link| link.url.as_str()),
         Some("http://a.dk/first")

@@ -60,7 +60,7 @@ fn pieces_of_any_size_give_same_links() {
                 far
             };
             let input = BufReader::with_capacity(size, skipped.as_bytes());
-            let found = extract(&document, input, &ExtractionLimits::default()).links;
+            let found = extract_links(&document, input, &ExtractionLimits::default()).links;
             assert_eq!(
                 found.iter().map(shown).collect::<Vec<_>>(),
                 whole,
@@ -167,7 +167,7 @@ fn endless_document_ends_at_limit() {
         ..ExtractionLimits::default()
     };
     let body = (&b"<html><a href=x>"[..]).chain(repeat(b' '));
-    let extraction = extract(&FetchedDocument::new(&url), BufReader::new(body), &limits);
+    let extraction = extract_links(&FetchedDocument::new(&url), BufReader::new(body), &limits);
     assert_eq!(extraction.links.len(), 1);
     assert_eq!(extraction.annotations, ["extractTrunc:length"]);
 }
@@ -177,7 +177,7 @@ fn endless_document_ends_at_limit() {
 fn failing_body_keeps_links_before_failure() {
     let url = Url::parse("http://a.dk/").unwrap();
     let body = BufReader::new(FailingReader::new(b"<html><a href=x>", "damaged"));
-    let extraction = extract(
+    let extraction = extract_links(
         &FetchedDocument::new(&url),
         body,
         &ExtractionLimits::default(),

@@ -245,7 +245,7 @@ fn links_beyond_limit_are_counted() {
         ..ExtractionLimits::default()
     };
     let body = b"<html><a href=1><a href=2><a href=1><a href=3><a href=4>";
-    let extraction = extract(&FetchedDocument::new(&url), &body[..], &limits);
+    let extraction = extract_links(&FetchedDocument::new(&url), &body[..], &limits);
     assert_eq!(extraction.links.len(), 2);
     assert_eq!(extraction.annotations, ["dol:2"]);
 }

@@ -143,7 +143,7 @@ fn strings_are_relative_to_embedding_page() {
             via,
             ..FetchedDocument::new(&url)
         };
-        let extraction = extract(&document, &body[..], &ExtractionLimits::default());
+        let extraction = extract_links(&document, &body[..], &ExtractionLimits::default());
         assert_eq!(extraction.links[0].url.as_str(), expected);
     }
 }

@@ -35,7 +35,7 @@ impl CrawlOrder {
     /// [`InvalidOrder`] names the seed that needs a contact.
     pub fn check_contact(&self, seeds: &[Url]) -> Result<(), InvalidOrder> {
         match seeds.iter().find(|seed| !is_this_machine(seed)) {
-            Some(seed) if self.http.contact.is_none() => Err(InvalidOrder::at(
+            Some(seed) if self.http.contact.is_none() => Err(InvalidOrder::at_key(
                 "http.contact",
                 format!(
                     "{seed} is not on this machine: set a page about the harvest, or `mailto:` and an address, where its \
@@ -53,7 +53,7 @@ impl CrawlOrder {
             overlays.map(|(overlay, number)| (format!("overlay.{number}.traps"), &overlay.traps));
         for (key, traps) in own.into_iter().chain(overlays) {
             let traps = TrapList::new(traps).map(|_| ());
-            traps.map_err(|error| InvalidOrder::at(&key, error.to_string()))?;
+            traps.map_err(|error| InvalidOrder::at_key(&key, error.to_string()))?;
         }
         Ok(())
     }
@@ -70,7 +70,7 @@ impl CrawlOrder {
             ];
             let first = queue_keys.into_iter().find(|(_, is_set)| *is_set);
             if let Some((key, _)) = first.filter(|_| !may_cover_queue(overlay.surt.as_str())) {
-                return Err(InvalidOrder::at(
+                return Err(InvalidOrder::at_key(
                     &format!("overlay.{number}.{key}"),
                     format!(
                         "a queue is a domain or a host, without a path and a port, and the prefix `{}` covers none; write \
@@ -106,13 +106,13 @@ impl CrawlOrder {
         let user_agent = &self.http.user_agent;
         let is_token = |c: char| c.is_ascii_alphabetic() || matches!(c, '-' | '_');
         if agent.is_empty() || !agent.chars().all(is_token) {
-            return Err(InvalidOrder::at(
+            return Err(InvalidOrder::at_key(
                 "robots.agent",
                 "a name in robots.txt has letters, `-` and `_` only (RFC 9309 §2.2.1)",
             ));
         }
         if !user_agent.chars().all(|c| c.is_ascii_graphic() || c == ' ') || user_agent.is_empty() {
-            return Err(InvalidOrder::at(
+            return Err(InvalidOrder::at_key(
                 "http.user_agent",
                 "a user agent has visible ASCII characters and blanks only",
             ));
@@ -121,7 +121,7 @@ impl CrawlOrder {
             .to_ascii_lowercase()
             .contains(&agent.to_ascii_lowercase())
         {
-            return Err(InvalidOrder::at(
+            return Err(InvalidOrder::at_key(
                 "http.user_agent",
                 format!(
                     "a user agent contains the name of robots.agent, `{agent}`, so that hosts know which rules of their \
@@ -130,14 +130,14 @@ impl CrawlOrder {
             ));
         }
         if !user_agent.contains("{contact}") && self.http.from.is_none() {
-            return Err(InvalidOrder::at(
+            return Err(InvalidOrder::at_key(
                 "http.user_agent",
                 "a user agent has `{contact}` in it, so that hosts know whom to ask; or set `http.from`",
             ));
         }
         let contact = self.http.contact.as_ref();
         if contact.is_some_and(|url| !matches!(url.scheme(), "http" | "https" | "mailto")) {
-            return Err(InvalidOrder::at(
+            return Err(InvalidOrder::at_key(
                 "http.contact",
                 "a contact begins with `https://`, `http://` or `mailto:`",
             ));
@@ -148,7 +148,7 @@ impl CrawlOrder {
         let is_address =
             |from: &String| from.contains('@') && from.chars().all(|c| c.is_ascii_graphic());
         if !self.http.from.as_ref().is_none_or(is_address) {
-            return Err(InvalidOrder::at(
+            return Err(InvalidOrder::at_key(
                 "http.from",
                 "a mail address is written `name@example.org`",
             ));
@@ -166,7 +166,7 @@ impl CrawlOrder {
             ("dns.validity", self.dns.validity),
         ] {
             if period.is_zero() {
-                return Err(InvalidOrder::at(
+                return Err(InvalidOrder::at_key(
                     key,
                     "a time of zero leaves no time at all",
                 ));
@@ -177,7 +177,7 @@ impl CrawlOrder {
             ("files.max_size", self.files.max_size),
         ] {
             if size.is_zero() {
-                return Err(InvalidOrder::at(
+                return Err(InvalidOrder::at_key(
                     key,
                     "a size of zero leaves no room at all",
                 ));
@@ -191,7 +191,7 @@ impl CrawlOrder {
             let key = |name: &str| format!("credential.{number}.{name}");
             let is_host = |url: Url| url.host_str() == Some(&credential.host.to_ascii_lowercase());
             if !Url::parse(&format!("http://{}/", credential.host)).is_ok_and(is_host) {
-                return Err(InvalidOrder::at(
+                return Err(InvalidOrder::at_key(
                     &key("host"),
                     "the name of a host is meant, such as `www.example.dk`, international ones as `xn--`",
                 ));
@@ -200,13 +200,13 @@ impl CrawlOrder {
                 check_no_user(&key("form"), &form.action)?;
                 self.check_form(form, &key("form"))?;
                 if credential.realm.is_some() {
-                    return Err(InvalidOrder::at(
+                    return Err(InvalidOrder::at_key(
                         &key("realm"),
                         "a login page has no realm; leave the key out, or write a [[credential]] for each",
                     ));
                 }
                 if !credential.is_for(&form.action) {
-                    return Err(InvalidOrder::at(
+                    return Err(InvalidOrder::at_key(
                         &key("form"),
                         "the login page is on another host, to which the password is not sent; name that host",
                     ));
@@ -231,7 +231,7 @@ impl CrawlOrder {
         } else {
             return Ok(());
         };
-        Err(InvalidOrder::at(key, message))
+        Err(InvalidOrder::at_key(key, message))
     }
 }
 
@@ -254,7 +254,7 @@ fn check_factor(key: &str, factor: f64) -> Result<(), InvalidOrder> {
         return Ok(());
     }
     let message = format!("a factor is a number from 0 to {MAX_FACTOR}");
-    Err(InvalidOrder::at(key, message))
+    Err(InvalidOrder::at_key(key, message))
 }
 
 fn check_order(section: &str, min: Period, max: Period) -> Result<(), InvalidOrder> {
@@ -262,7 +262,10 @@ fn check_order(section: &str, min: Period, max: Period) -> Result<(), InvalidOrd
         return Ok(());
     }
     let message = format!("the shortest pause, {min}, is longer than the longest one, {max}");
-    Err(InvalidOrder::at(&format!("{section}.min_delay"), message))
+    Err(InvalidOrder::at_key(
+        &format!("{section}.min_delay"),
+        message,
+    ))
 }
 
 fn check_rate(key: &str, rate: Option<ByteSize>) -> Result<(), InvalidOrder> {
@@ -270,7 +273,7 @@ fn check_rate(key: &str, rate: Option<ByteSize>) -> Result<(), InvalidOrder> {
         return Ok(());
     }
     let message = "no byte a second is no rate; leave the key out for no limit";
-    Err(InvalidOrder::at(key, message))
+    Err(InvalidOrder::at_key(key, message))
 }
 
 fn check_no_user(key: &str, url: &Url) -> Result<(), InvalidOrder> {
@@ -278,7 +281,7 @@ fn check_no_user(key: &str, url: &Url) -> Result<(), InvalidOrder> {
         return Ok(());
     }
     let message = "a user or a password in a URI would be documented; write a [[credential]]";
-    Err(InvalidOrder::at(key, message))
+    Err(InvalidOrder::at_key(key, message))
 }
 
 /// Returns whether the host of a URI is this machine, whatever a name server says.

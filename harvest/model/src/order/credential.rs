@@ -11,7 +11,7 @@ use url::Url;
 
 use super::section::entry;
 
-/// A password. Only [`Password::expose`] gives it away.
+/// A password. Only [`Password::expose_text`] gives it away.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Password(String);
@@ -23,7 +23,7 @@ impl Password {
     }
 
     /// Returns the password itself, for the request that needs it. It belongs into no log, no record and no error.
-    pub fn expose(&self) -> &str {
+    pub fn expose_text(&self) -> &str {
         &self.0
     }
 }
@@ -75,7 +75,7 @@ impl Credential {
 
     /// Returns whether the credential answers a realm of its host: it names this realm or none, and is for no login
     /// page.
-    pub fn answers(&self, realm: &str) -> bool {
+    pub fn answers_realm(&self, realm: &str) -> bool {
         self.form.is_none() && self.realm.as_ref().is_none_or(|own| own == realm)
     }
 }

@@ -55,7 +55,7 @@ const fn section<T: Documented + DocumentedFields>(name: &'static str) -> Sectio
 /// An order with a value that TOML has no form for: a number above 2⁶³ − 1, a path that is not UTF-8.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the order as TOML: {0}")]
-pub struct PrintError(#[from] toml::ser::Error);
+pub struct PrintOrderError(#[from] toml::ser::Error);
 
 impl CrawlOrder {
     /// Prints the order as a file in which every key is explained. Passwords are left out: an order that has some is
@@ -63,8 +63,8 @@ impl CrawlOrder {
     ///
     /// # Errors
     ///
-    /// [`PrintError`].
-    pub fn to_toml(&self) -> Result<String, PrintError> {
+    /// [`PrintOrderError`].
+    pub fn to_toml(&self) -> Result<String, PrintOrderError> {
         Ok(document(&Table::try_from(self)?))
     }
 
@@ -73,17 +73,17 @@ impl CrawlOrder {
     ///
     /// # Errors
     ///
-    /// [`PrintError`].
-    pub fn to_toml_with_passwords(&self) -> Result<String, PrintError> {
+    /// [`PrintOrderError`].
+    pub fn to_toml_with_passwords(&self) -> Result<String, PrintOrderError> {
         Ok(document(&self.to_table_with_passwords()?))
     }
 
-    pub(crate) fn to_table_with_passwords(&self) -> Result<Table, PrintError> {
+    pub(crate) fn to_table_with_passwords(&self) -> Result<Table, PrintOrderError> {
         let mut table = Table::try_from(self)?;
         let entries = table.get_mut("credential").and_then(Value::as_array_mut);
         for (entry, credential) in entries.into_iter().flatten().zip(&self.credentials) {
             if let Some(entry) = entry.as_table_mut() {
-                let password = credential.password.expose().to_owned();
+                let password = credential.password.expose_text().to_owned();
                 entry.insert("password".to_owned(), Value::String(password));
             }
         }

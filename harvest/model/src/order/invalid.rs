@@ -37,7 +37,7 @@ impl std::error::Error for InvalidOrder {}
 
 impl InvalidOrder {
     /// Returns a mistake at a key. Elements of a list of sections are counted from 0: `overlay.0.surt`.
-    pub(crate) fn at(key: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn at_key(key: &str, message: impl Into<String>) -> Self {
         Self {
             line: None,
             key: Some(key.to_owned()),

@@ -62,7 +62,7 @@ entry! {
 
 impl Overlay {
     /// Returns the part of the scope that is set.
-    pub(super) fn scope(&self) -> Result<ScopeOverlay, InvalidTrap> {
+    pub(super) fn scope_overlay(&self) -> Result<ScopeOverlay, InvalidTrap> {
         Ok(ScopeOverlay {
             prefix: self.surt.clone(),
             traps: TrapList::new(&self.traps)?,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive_model::ByteSize;
 use harvest_policy::account::QueueLimits;
-use harvest_policy::address::Network;
+use harvest_policy::address::AddressNetwork;
 use harvest_policy::politeness::Politeness;
 use harvest_policy::quarantine::Quarantine;
 use harvest_policy::queue_name::QueueNaming;
@@ -16,7 +16,7 @@ use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::RetryRules;
 use harvest_policy::suffixes::SuffixList;
-use harvest_policy::surt::{SurtPrefixes, surt};
+use harvest_policy::surt::{SurtPrefixes, url_surt};
 use harvest_policy::traps::{InvalidTrap, TrapList};
 use url::{Host, Url};
 
@@ -41,7 +41,7 @@ impl CrawlOrder {
         for prefix in &self.scope.reject {
             rejected.add(prefix.as_str());
         }
-        let overlays = self.overlays.iter().map(Overlay::scope);
+        let overlays = self.overlays.iter().map(Overlay::scope_overlay);
         Ok(Scope {
             accepted,
             rejected,
@@ -149,7 +149,7 @@ impl CrawlOrder {
         let surt = if self.overlays.is_empty() {
             None
         } else {
-            surt(url)
+            url_surt(url)
         };
         let covers =
             move |overlay: &&Overlay| surt.as_ref().is_some_and(|surt| overlay.surt.covers(surt));
@@ -179,15 +179,15 @@ impl CrawlOrder {
 
     /// Returns the networks that may be crawled whatever they are: those of the order, and the addresses of seeds that
     /// are addresses, or `localhost`.
-    pub fn allowed_networks(&self, seeds: &[Url]) -> Vec<Network> {
+    pub fn allowed_networks(&self, seeds: &[Url]) -> Vec<AddressNetwork> {
         let mut allowed = self.networks.allow.clone();
         for seed in seeds {
             match seed.host() {
-                Some(Host::Ipv4(address)) => allowed.push(Network::of_one(address.into())),
-                Some(Host::Ipv6(address)) => allowed.push(Network::of_one(address.into())),
+                Some(Host::Ipv4(address)) => allowed.push(AddressNetwork::of_one(address.into())),
+                Some(Host::Ipv6(address)) => allowed.push(AddressNetwork::of_one(address.into())),
                 Some(Host::Domain(_)) if is_this_machine(seed) => {
                     let loopback = [IpAddr::V4(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()];
-                    allowed.extend(loopback.map(Network::of_one));
+                    allowed.extend(loopback.map(AddressNetwork::of_one));
                 }
                 Some(Host::Domain(_)) | None => {}
             }
@@ -217,7 +217,7 @@ fn domain_root(url: &Url, suffixes: &SuffixList) -> Option<Url> {
     let Some(Host::Domain(name)) = url.host() else {
         return None;
     };
-    let domain = suffixes.domain(name.trim_end_matches('.'));
+    let domain = suffixes.registered_domain(name.trim_end_matches('.'));
     let root = Url::parse(&format!("http://{domain}/")).ok();
     root.filter(|_| !suffixes.is_suffix(domain))
 }

@@ -7,7 +7,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
 use archive_model::{ByteSize, Period};
-use harvest_policy::address::Network;
+use harvest_policy::address::AddressNetwork;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::queue_name::QueueKind;
 use harvest_policy::surt::SurtPrefix;
@@ -277,7 +277,7 @@ section! {
         /// Networks that may be crawled whatever they are, such as "10.20.0.0/16". Seeds that are addresses are
         /// allowed.
         #[serde(with = "text::list")]
-        allow: Vec<Network> = Vec::new(),
+        allow: Vec<AddressNetwork> = Vec::new(),
     }
 }
 

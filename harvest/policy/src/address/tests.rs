@@ -179,7 +179,9 @@ fn address(text: &str) -> IpAddr {
 }
 
 fn purpose(text: &str) -> Option<SpecialPurpose> {
-    decide(address(text), &[]).err().map(|error| error.purpose)
+    decide_address(address(text), &[])
+        .err()
+        .map(|error| error.purpose)
 }
 
 /// Fails if a block begins or ends at another address than in its registry, or has another purpose.
@@ -239,7 +241,7 @@ fn embedded_address_is_decided_as_itself() {
 #[test]
 fn allowed_network_opens_its_addresses_only() {
     let allowed = ["10.1.0.0/16", "127.0.0.1", "fd00::/8", "0.0.0.0/0"];
-    let allowed: Vec<Network> = allowed.iter().map(|text| text.parse().unwrap()).collect();
+    let allowed: Vec<AddressNetwork> = allowed.iter().map(|text| text.parse().unwrap()).collect();
     let (all, some) = allowed.split_last().unwrap();
     for (text, is_allowed) in [
         ("10.1.0.0", true),
@@ -256,11 +258,15 @@ fn allowed_network_opens_its_addresses_only() {
         ("fc12::1", false),
         ("8.8.8.8", true),
     ] {
-        assert_eq!(decide(address(text), some).is_ok(), is_allowed, "{text}");
+        assert_eq!(
+            decide_address(address(text), some).is_ok(),
+            is_allowed,
+            "{text}"
+        );
     }
-    assert!(decide(address("192.168.0.1"), &[*all]).is_ok());
-    assert!(decide(address("fe80::1"), &[*all]).is_err());
-    assert!(decide(address("fe80::1"), &["::/0".parse().unwrap()]).is_ok());
+    assert!(decide_address(address("192.168.0.1"), &[*all]).is_ok());
+    assert!(decide_address(address("fe80::1"), &[*all]).is_err());
+    assert!(decide_address(address("fe80::1"), &["::/0".parse().unwrap()]).is_ok());
 }
 
 /// Fails if a network is guessed, or the error does not say what to write.
@@ -274,10 +280,10 @@ fn unclear_network_is_refused() {
         "::/0",
         "::1/128",
     ] {
-        assert_eq!(text.parse::<Network>().unwrap().to_string(), text);
+        assert_eq!(text.parse::<AddressNetwork>().unwrap().to_string(), text);
     }
     assert_eq!(
-        "1.2.3.4".parse::<Network>().unwrap().to_string(),
+        "1.2.3.4".parse::<AddressNetwork>().unwrap().to_string(),
         "1.2.3.4/32"
     );
     for (text, expected) in [
@@ -292,7 +298,7 @@ fn unclear_network_is_refused() {
         ("", "for example"),
         (" 10.0.0.0/8", "for example"),
     ] {
-        let error = text.parse::<Network>().unwrap_err().to_string();
+        let error = text.parse::<AddressNetwork>().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -300,7 +306,9 @@ fn unclear_network_is_refused() {
 /// Fails if the message of a refused address does not say what it is and what to do.
 #[test]
 fn refused_address_says_what_to_do() {
-    let error = decide(address("127.0.0.1"), &[]).unwrap_err().to_string();
+    let error = decide_address(address("127.0.0.1"), &[])
+        .unwrap_err()
+        .to_string();
     assert_eq!(
         error,
         "127.0.0.1 is a loopback address, where pages of the public web must not lead; allow its network in the order if it \

@@ -13,9 +13,9 @@ fn url(text: &str) -> Url {
 fn sent(from: &str, fields: &[&str], to: &str) -> String {
     let mut jar = CookieJar::default();
     for field in fields {
-        jar.keep(&url(from), field.as_bytes(), NOW);
+        jar.keep_cookie(&url(from), field.as_bytes(), NOW);
     }
-    jar.field(&url(to), NOW).unwrap_or_default()
+    jar.cookie_field(&url(to), NOW).unwrap_or_default()
 }
 
 /// Fails if a cookie goes to a host, a path or a connection that it is not for, or stays away from one that it is for.
@@ -173,9 +173,13 @@ fn cookie_ends_with_its_time() {
     ] {
         let mut jar = CookieJar::default();
         let host = url("http://a.dk/");
-        jar.keep(&host, field.as_bytes(), NOW - 1);
+        jar.keep_cookie(&host, field.as_bytes(), NOW - 1);
         let later = (NOW - 1).saturating_add(age);
-        assert_eq!(jar.field(&host, later).is_some(), is_sent, "{field} {age}");
+        assert_eq!(
+            jar.cookie_field(&host, later).is_some(),
+            is_sent,
+            "{field} {age}"
+        );
     }
 }
 
@@ -224,8 +228,8 @@ fn odd_cookies_are_harmless() {
         assert_eq!(sent(page, &[field], page), expected, "{field:?}");
     }
     let mut jar = CookieJar::default();
-    jar.keep(&url(page), b"x=\xff", NOW);
-    assert_eq!(jar.field(&url(page), NOW), None);
+    jar.keep_cookie(&url(page), b"x=\xff", NOW);
+    assert_eq!(jar.cookie_field(&url(page), NOW), None);
     let fits = 4095;
     let long = 4096;
     assert_eq!(
@@ -242,27 +246,27 @@ fn cookies_are_bounded() {
     let mut jar = CookieJar::default();
     let quiet = url("http://quiet.dk/");
     let loud = url("http://loud.dk/");
-    jar.keep(&quiet, b"x=1", NOW);
+    jar.keep_cookie(&quiet, b"x=1", NOW);
     for number in 0..10_000 {
-        jar.keep(&loud, format!("n{number}=1").as_bytes(), NOW);
+        jar.keep_cookie(&loud, format!("n{number}=1").as_bytes(), NOW);
     }
-    let field = jar.field(&loud, NOW).unwrap();
+    let field = jar.cookie_field(&loud, NOW).unwrap();
     assert_eq!(field.split("; ").count(), MAX_COUNT);
     assert!(field.starts_with("n9950=1; ") && field.ends_with("; n9999=1"));
     for number in 0..100 {
         let long = format!("n{number}={}", "1".repeat(4000));
-        jar.keep(&loud, long.as_bytes(), NOW);
+        jar.keep_cookie(&loud, long.as_bytes(), NOW);
     }
-    assert!(jar.field(&loud, NOW).unwrap().len() <= MAX_SITE);
-    assert_eq!(jar.field(&quiet, NOW).as_deref(), Some("x=1"));
+    assert!(jar.cookie_field(&loud, NOW).unwrap().len() <= MAX_SITE);
+    assert_eq!(jar.cookie_field(&quiet, NOW).as_deref(), Some("x=1"));
     let long = format!("x={}", "1".repeat(4000));
     for number in 0..5000 {
         let host = url(&format!("http://h{number}.dk/"));
-        jar.keep(&host, long.as_bytes(), NOW);
+        jar.keep_cookie(&host, long.as_bytes(), NOW);
         // A site in use is not forgotten.
-        assert_eq!(jar.field(&quiet, NOW).as_deref(), Some("x=1"));
+        assert_eq!(jar.cookie_field(&quiet, NOW).as_deref(), Some("x=1"));
         assert!(jar.young_bytes <= MAX_YOUNG);
     }
-    assert_eq!(jar.field(&url("http://h0.dk/"), NOW), None);
-    assert!(jar.field(&url("http://h4999.dk/"), NOW).is_some());
+    assert_eq!(jar.cookie_field(&url("http://h0.dk/"), NOW), None);
+    assert!(jar.cookie_field(&url("http://h4999.dk/"), NOW).is_some());
 }

@@ -24,7 +24,7 @@ const REQUEST: SignedRequest<'static> = SignedRequest {
 };
 
 fn answer(challenge: &Challenge) -> String {
-    challenge.authorization(&MUFASA, &REQUEST).unwrap()
+    challenge.authorization_field(&MUFASA, &REQUEST).unwrap()
 }
 
 /// Fails if a host that follows RFC 7616 refuses the answer.
@@ -73,8 +73,8 @@ fn older_digest_is_answered() {
         // Computed by definition, below.
         ("", "670fd8c2df070c60b045671b8b24ff02"),
     ] {
-        let challenge = strongest(parse_challenges(&format!("{base}{rest}"))).unwrap();
-        let value = challenge.authorization(&login, &request).unwrap();
+        let challenge = strongest_challenge(parse_challenges(&format!("{base}{rest}"))).unwrap();
+        let value = challenge.authorization_field(&login, &request).unwrap();
         assert!(
             value.contains(&format!("response=\"{response}\"")),
             "{value}"
@@ -88,7 +88,7 @@ fn older_digest_is_answered() {
 #[test]
 fn session_and_hidden_user_are_hashed() {
     let field = r#"Digest realm="r", nonce="n", algorithm=sha-256-sess, qop=auth, userhash=true, stale=TRUE"#;
-    let Some(Challenge::Digest(challenge)) = strongest(parse_challenges(field)) else {
+    let Some(Challenge::Digest(challenge)) = strongest_challenge(parse_challenges(field)) else {
         panic!("no challenge");
     };
     assert!(challenge.is_stale && challenge.algorithm.is_session && challenge.hides_user);
@@ -118,8 +118,10 @@ fn session_and_hidden_user_are_hashed() {
 /// Fails if the Basic example of RFC 7617 is answered in another way, or a login that it cannot carry is sent.
 #[test]
 fn basic_answers_as_in_rfc_7617() {
-    let challenge = strongest(parse_challenges("basic realm=\"foo\", charset=\"UTF-8\"")).unwrap();
-    let answer = |user, password| challenge.authorization(&Login { user, password }, &REQUEST);
+    let challenge =
+        strongest_challenge(parse_challenges("basic realm=\"foo\", charset=\"UTF-8\"")).unwrap();
+    let answer =
+        |user, password| challenge.authorization_field(&Login { user, password }, &REQUEST);
     assert_eq!(
         answer("Aladdin", "open sesame").unwrap(),
         "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
@@ -156,7 +158,7 @@ fn strongest_known_challenge_is_answered() {
         (vec!["Basic realm=\"a\tb\""], None),
         (vec![], None),
     ] {
-        let challenge = strongest(parse_challenges(&fields.join(", ")));
+        let challenge = strongest_challenge(parse_challenges(&fields.join(", ")));
         assert_eq!(
             challenge.as_ref().map(Challenge::realm),
             expected,
@@ -169,13 +171,13 @@ fn strongest_known_challenge_is_answered() {
 #[test]
 fn odd_texts_stay_in_their_quotes() {
     let field = r#"Digest nonce="a\"b, c=\\d" , REALM = "x=""#;
-    let challenge = strongest(parse_challenges(field)).unwrap();
+    let challenge = strongest_challenge(parse_challenges(field)).unwrap();
     assert_eq!(challenge.realm(), "x=");
     let login = Login {
         user: "J\u{e4}s\u{f8}n Doe",
         password: "x",
     };
-    let value = challenge.authorization(&login, &REQUEST).unwrap();
+    let value = challenge.authorization_field(&login, &REQUEST).unwrap();
     assert!(value.contains(r#"nonce="a\"b, c=\\d""#), "{value}");
     assert!(
         value.contains("username*=UTF-8''J%C3%A4s%C3%B8n%20Doe"),

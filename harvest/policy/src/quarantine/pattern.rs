@@ -28,7 +28,7 @@ const TOKEN: usize = 8;
 /// assert_eq!(pattern(&url), "example.dk/s/*/day-#.html?month&year");
 /// # Ok::<(), url::ParseError>(())
 /// ```
-pub fn pattern(url: &Url) -> String {
+pub fn url_pattern(url: &Url) -> String {
     let mut name = url.host_str().unwrap_or_default().to_owned();
     if let Some(port) = url.port() {
         name.extend([":", &port.to_string()]);
@@ -171,7 +171,7 @@ mod tests {
             ("http://a.dk/b/a/a/17/17", "a.dk/#/a/b/..."),
             ("http://a.dk/a/b/a/x?y=1", "a.dk/a/b/x/...?y"),
         ] {
-            assert_eq!(pattern(&Url::parse(text).unwrap()), expected, "{text}");
+            assert_eq!(url_pattern(&Url::parse(text).unwrap()), expected, "{text}");
         }
     }
 
@@ -180,7 +180,7 @@ mod tests {
     fn name_is_short_and_without_blanks() {
         for piece in ["a b/", "1a/", "å%", ";x=1", "?a=b&", "%", "a-"] {
             let url = Url::parse(&format!("http://a.dk/{}", piece.repeat(30_000))).unwrap();
-            let name = pattern(&url);
+            let name = url_pattern(&url);
             assert!(
                 name.len() <= LONGEST && name.chars().all(|c| c.is_ascii_graphic()),
                 "{name}"

@@ -48,13 +48,13 @@ fn crawl(site: impl Fn(&Url) -> PageResponse) -> Crawl {
             crawl.quarantine.note_failure(&url);
             continue;
         };
-        *crawl.pages.entry(pattern(&url)).or_default() += 1;
+        *crawl.pages.entry(url_pattern(&url)).or_default() += 1;
         let links = links.iter().map(|link| url.join(link).unwrap());
         let new: Vec<Url> = links.filter(|link| seen.insert(link.clone())).collect();
         let content = if url.path().starts_with("/sitemap") {
             ResponseContent::Manifest
         } else {
-            ResponseContent::Words(words(text.as_bytes()))
+            ResponseContent::Words(word_sketch(text.as_bytes()))
         };
         crawl.quarantine.note_response(&url, content, &new);
         crawl.texts.insert(text);

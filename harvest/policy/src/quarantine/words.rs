@@ -17,7 +17,7 @@ pub const MAX_BYTES: usize = 256 << 10;
 /// assert_eq!(words(b"<td>May 2031<td>1<td>2"), words(b"<b>May 1999</b>"));
 /// assert_ne!(words(b"May"), words(b"June"));
 /// ```
-pub fn words(text: &[u8]) -> u64 {
+pub fn word_sketch(text: &[u8]) -> u64 {
     let text = text.get(..MAX_BYTES).unwrap_or(text);
     let mut words: Vec<u64> = Vec::new();
     let mut rest = text;
@@ -29,7 +29,7 @@ pub fn words(text: &[u8]) -> u64 {
     }
     words.sort_unstable();
     words.dedup();
-    hash(&words)
+    hash_value(&words)
 }
 
 /// The meaning of a byte of text.
@@ -102,7 +102,7 @@ fn position(text: &[u8], wanted: &[u8]) -> usize {
         .unwrap_or(text.len())
 }
 
-pub(super) fn hash<T: Hash + ?Sized>(value: &T) -> u64 {
+pub(super) fn hash_value<T: Hash + ?Sized>(value: &T) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
@@ -125,8 +125,8 @@ mod tests {
         ];
         for other in same {
             assert_eq!(
-                words(page),
-                words(other),
+                word_sketch(page),
+                word_sketch(other),
                 "{}",
                 String::from_utf8_lossy(other)
             );
@@ -138,8 +138,8 @@ mod tests {
             b"",
         ] {
             assert_ne!(
-                words(page),
-                words(other),
+                word_sketch(page),
+                word_sketch(other),
                 "{}",
                 String::from_utf8_lossy(other)
             );
@@ -161,8 +161,8 @@ mod tests {
         ] {
             let text = piece.repeat(MAX_BYTES);
             assert_eq!(
-                words(text.as_bytes()),
-                words(&text.as_bytes()[..MAX_BYTES]),
+                word_sketch(text.as_bytes()),
+                word_sketch(&text.as_bytes()[..MAX_BYTES]),
                 "{piece}"
             );
         }

@@ -9,7 +9,7 @@ fn rules(file: &str) -> RobotsRules {
 }
 
 fn check(file: &str, path: &str, allowed: bool) {
-    assert_eq!(rules(file).allows(path), allowed, "{path} by {file:?}");
+    assert_eq!(rules(file).allows_path(path), allowed, "{path} by {file:?}");
 }
 
 /// Fails if a group for another crawler is obeyed, or one of ours is not (RFC 9309 §5.1).
@@ -23,12 +23,12 @@ fn group_of_the_product_is_obeyed() {
     check(file, "/example/other.html", true);
     check(file, "/x.gif", true);
     let for_product = |product| RobotsRules::parse(file.as_bytes(), product);
-    assert!(!for_product("nobody").allows("/x.gif"));
-    assert!(!for_product("nobody").allows("/example/page.html"));
-    assert!(for_product("foobot").allows("/example/allowed.gif"));
-    assert!(!for_product("foobot").allows("/publications/"));
+    assert!(!for_product("nobody").allows_path("/x.gif"));
+    assert!(!for_product("nobody").allows_path("/example/page.html"));
+    assert!(for_product("foobot").allows_path("/example/allowed.gif"));
+    assert!(!for_product("foobot").allows_path("/publications/"));
     // A group without rules allows all, and hides the one for all crawlers.
-    assert!(for_product("quxbot").allows("/x.gif"));
+    assert!(for_product("quxbot").allows_path("/x.gif"));
 }
 
 /// Fails if groups of one crawler are not taken as one (RFC 9309 §2.2.1).
@@ -146,8 +146,8 @@ fn any_writing_is_read() {
         check(file, "/b", true);
     }
     let binary: Vec<u8> = (0..=255).cycle().take(5000).collect();
-    assert!(RobotsRules::parse(&binary, "holdfast").allows("/a"));
-    assert!(RobotsRules::parse(b"<html>User-agent: no", "holdfast").allows("/a"));
+    assert!(RobotsRules::parse(&binary, "holdfast").allows_path("/a"));
+    assert!(RobotsRules::parse(b"<html>User-agent: no", "holdfast").allows_path("/a"));
     let sitemaps = rules("Sitemap: http://a/1.xml\nUser-agent: x\nsitemap:http://a/2.xml # second");
     assert_eq!(sitemaps.sitemaps(), ["http://a/1.xml", "http://a/2.xml"]);
 }
@@ -201,8 +201,8 @@ fn status_says_whether_rules_hold() {
     ] {
         assert_eq!(RobotsAnswer::from_status(status), expected, "{status:?}");
     }
-    assert!(!RobotsRules::forbid_all().allows("/"));
-    assert!(RobotsRules::default().allows("/"));
+    assert!(!RobotsRules::forbid_all().allows_path("/"));
+    assert!(RobotsRules::default().allows_path("/"));
 }
 
 /// Fails if the matcher and another implementation disagree about one of all short patterns and paths.
@@ -232,7 +232,7 @@ fn another_matcher_agrees() {
             for path in &paths {
                 let url = format!("http://a.b{path}");
                 assert_eq!(
-                    ours.allows(path),
+                    ours.allows_path(path),
                     theirs.allowed(&url),
                     "{path} by {pattern}{end}"
                 );

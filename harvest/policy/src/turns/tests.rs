@@ -6,8 +6,8 @@ use crate::account::Quota;
 const A: QueueNumber = QueueNumber(1);
 const B: QueueNumber = QueueNumber(2);
 
-fn at(seconds: u64) -> Moment {
-    Moment::from_secs(seconds)
+fn at(seconds: u64) -> CrawlMoment {
+    CrawlMoment::from_secs(seconds)
 }
 
 fn queues(connections: u32, numbers: &[QueueNumber]) -> QueueTurns {
@@ -58,7 +58,7 @@ fn crawl_is_over_without_uris_and_fetches() {
     assert_eq!(turns.next(at(0)), QueueTurn::Waiting);
     turns.end_fetch(A, at(1), QueueStanding::Open, false);
     assert_eq!(
-        (turns.next(at(0)), turns.state(A)),
+        (turns.next(at(0)), turns.queue_state(A)),
         (QueueTurn::Over, Some(QueueState::Exhausted))
     );
     turns.add_uri(A, 1);
@@ -77,7 +77,7 @@ fn spent_session_makes_way() {
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
     turns.take_uri(A, true);
     turns.end_fetch(A, at(0), QueueStanding::SessionSpent, true);
-    assert_eq!(turns.state(A), Some(QueueState::Inactive));
+    assert_eq!(turns.queue_state(A), Some(QueueState::Inactive));
     assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
 }
@@ -91,10 +91,10 @@ fn retired_queue_rests_until_revived() {
     turns.end_fetch(A, at(0), QueueStanding::QuotaReached(Quota::Bytes), true);
     turns.add_uri(A, 1);
     assert_eq!(
-        (turns.next(at(0)), turns.state(A)),
+        (turns.next(at(0)), turns.queue_state(A)),
         (QueueTurn::Over, Some(QueueState::Retired))
     );
-    turns.revive(A);
+    turns.revive_queue(A);
     assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
 }
 
@@ -127,21 +127,21 @@ fn connections_limit_requests_of_a_queue() {
 #[test]
 fn congestion_counts_queues_instead_of_fetches() {
     let mut turns = queues(2, &[A, B]);
-    assert_eq!(turns.congestion(), (2, 0));
+    assert_eq!(turns.measure_congestion(), (2, 0));
     for _ in 0..2 {
         assert_eq!(turns.next(at(0)), QueueTurn::Of(A));
         turns.take_uri(A, true);
-        assert_eq!(turns.congestion(), (2, 1));
+        assert_eq!(turns.measure_congestion(), (2, 1));
     }
     turns.end_fetch(A, at(5), QueueStanding::Open, true);
-    assert_eq!(turns.congestion(), (2, 1));
+    assert_eq!(turns.measure_congestion(), (2, 1));
     assert_eq!(turns.next(at(0)), QueueTurn::Of(B));
     turns.take_uri(B, false);
-    assert_eq!(turns.congestion(), (2, 2));
+    assert_eq!(turns.measure_congestion(), (2, 2));
     turns.end_fetch(A, at(5), QueueStanding::BudgetSpent, true);
-    assert_eq!(turns.congestion(), (1, 1));
+    assert_eq!(turns.measure_congestion(), (1, 1));
     turns.end_fetch(B, at(0), QueueStanding::Open, false);
-    assert_eq!(turns.congestion(), (0, 0));
+    assert_eq!(turns.measure_congestion(), (0, 0));
 }
 
 /// Fails if a turn that is put off is lost, or comes too soon.

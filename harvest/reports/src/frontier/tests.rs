@@ -33,7 +33,7 @@ fn now() -> ReportMoment {
 fn lines_have_twelve_fields() {
     let snoozed = queue("a.dk", QueueState::Snoozed(Duration::from_millis(11_500)));
     assert_eq!(
-        snoozed.line(now().since_begin),
+        snoozed.report_line(now().since_begin),
         "a.dk 1 2 3 -4 1(1.5) 2021-07-05T15:20:39.378Z 1s500ms 7/-1 8 http://a.dk/x%20y -"
     );
     let new = QueueReport {
@@ -43,7 +43,7 @@ fn lines_have_twelve_fields() {
         last_peeked: None,
         ..queue("", QueueState::Ready)
     };
-    let line = new.line(now().since_begin);
+    let line = new.report_line(now().since_begin);
     assert_eq!(line, "a%20b 1 2 3 -4 1(1.5) - - 7/100 8 - -");
     assert_eq!(line.split(' ').count(), LEGEND.split(' ').count());
 }

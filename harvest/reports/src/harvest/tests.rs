@@ -20,7 +20,7 @@ fn domain_of(host: &str) -> Option<String> {
 fn report(disregard_seed: bool, lines: &[CrawlLogLine]) -> Vec<(String, u64, u64, StopReason)> {
     let mut report = HarvestReport::new(StopReason::TimeLimit, disregard_seed);
     for line in lines {
-        report.add(line, domain_of);
+        report.add_line(line, domain_of);
     }
     let domains = report.domains();
     domains
@@ -132,13 +132,13 @@ fn only_fetched_uris_count() {
 #[test]
 fn domains_are_in_unicode() {
     let mut harvest = HarvestReport::new(StopReason::DownloadComplete, false);
-    harvest.add(
+    harvest.add_line(
         &line(200, "http://www.xn--brn-0na.dk/", "-", "-"),
         domain_of,
     );
-    harvest.add(&line(200, "http://b\u{f8}rn.dk/", "-", "-"), domain_of);
-    harvest.add(&line(200, "http://a.com/", "urn:x", "-"), domain_of);
-    harvest.add(&line(200, "http://xn--\u{ff}.dk/", "-", "-"), domain_of);
+    harvest.add_line(&line(200, "http://b\u{f8}rn.dk/", "-", "-"), domain_of);
+    harvest.add_line(&line(200, "http://a.com/", "urn:x", "-"), domain_of);
+    harvest.add_line(&line(200, "http://xn--\u{ff}.dk/", "-", "-"), domain_of);
     let found: Vec<_> = harvest
         .domains()
         .map(|(domain, report)| (domain, report.objects))
@@ -155,7 +155,7 @@ fn default_reason_follows_the_last_line() {
     for (line, expected) in [
         (None, StopReason::DownloadUnfinished),
         (
-            Some(crate::progress::legend()),
+            Some(crate::progress::progress_legend()),
             StopReason::DownloadUnfinished,
         ),
         (

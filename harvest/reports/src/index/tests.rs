@@ -2,8 +2,8 @@
 
 use std::io::Read as _;
 
-use archive_formats::digest::digest;
-use archive_formats::warc::{Builder, Writer};
+use archive_formats::digest::digest_bytes;
+use archive_formats::warc::{Builder, WarcWriter};
 
 use super::*;
 
@@ -13,23 +13,25 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: Text/HTML; charset=utf-8\r\
 
 /// Writes records, each from its header and block.
 fn archive(records: &[(Builder, &str)]) -> Vec<u8> {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for (builder, block) in records {
         let length = u64::try_from(block.len()).unwrap();
-        let head = builder.head(length).unwrap();
-        writer.write(&head, length, &mut block.as_bytes()).unwrap();
+        let head = builder.render_head(length).unwrap();
+        writer
+            .write_record(&head, length, &mut block.as_bytes())
+            .unwrap();
     }
     writer.into_inner()
 }
 
-fn record(kind: Kind, id: &str, uri: &str) -> Builder {
+fn record(kind: WarcType, id: &str, uri: &str) -> Builder {
     described(Builder::new(kind, id, DATE), uri)
 }
 
 fn described(builder: Builder, uri: &str) -> Builder {
     builder
         .target_uri(uri)
-        .field("WARC-IP-Address", "192.0.2.7")
+        .with_field("WARC-IP-Address", "192.0.2.7")
         .content_type("application/http; msgtype=response")
 }
 
@@ -51,13 +53,16 @@ fn lines(list: &mut IndexLines) -> Vec<String> {
 fn cdx_lines_are_of_responses_only() {
     let page = format!("{HEAD}hello");
     let archive = archive(&[
-        (Builder::new(Kind::Warcinfo, "urn:uuid:1", DATE), ""),
-        (record(Kind::Response, "urn:uuid:2", "http://b.dk/"), &page),
+        (Builder::new(WarcType::Warcinfo, "urn:uuid:1", DATE), ""),
         (
-            record(Kind::Request, "urn:uuid:3", "http://b.dk/"),
+            record(WarcType::Response, "urn:uuid:2", "http://b.dk/"),
+            &page,
+        ),
+        (
+            record(WarcType::Request, "urn:uuid:3", "http://b.dk/"),
             "GET / HTTP/1.1\r\n\r\n",
         ),
-        (record(Kind::Resource, "urn:uuid:4", "dns:b.dk"), "x"),
+        (record(WarcType::Resource, "urn:uuid:4", "dns:b.dk"), "x"),
         (
             described(
                 Builder::identical_payload("urn:uuid:5", DATE, "sha1:A"),
@@ -66,12 +71,12 @@ fn cdx_lines_are_of_responses_only() {
             HEAD,
         ),
         (
-            record(Kind::Response, "urn:uuid:6", "http://a.dk/x y"),
+            record(WarcType::Response, "urn:uuid:6", "http://a.dk/x y"),
             "HTTP/1.1 204 No\r\n\r\n",
         ),
     ]);
     let mut index = index(&archive);
-    let md5 = |bytes: &[u8]| digest(Algorithm::Md5, bytes).hex();
+    let md5 = |bytes: &[u8]| digest_bytes(Algorithm::Md5, bytes).hex_text();
     let found = lines(&mut index.cdx);
     let offsets = |line: &str| line.split(' ').nth(6).unwrap().parse::<usize>().unwrap();
     for line in &found {
@@ -100,8 +105,8 @@ fn captures_say_what_deduplication_needs() {
     let page = format!("{HEAD}hello");
     let archive = archive(&[
         (
-            record(Kind::Response, "urn:uuid:2", "http://b.dk/")
-                .field("WARC-Payload-Digest", "sha1:AAA"),
+            record(WarcType::Response, "urn:uuid:2", "http://b.dk/")
+                .with_field("WARC-Payload-Digest", "sha1:AAA"),
             &page,
         ),
         (
@@ -116,7 +121,7 @@ fn captures_say_what_deduplication_needs() {
     let found = lines(&mut index.captures);
     let captures: Vec<Capture> = found
         .iter()
-        .map(|line| Format::Cdxj.read(line).unwrap())
+        .map(|line| Format::Cdxj.read_line(line).unwrap())
         .collect();
     let [revisit, response] = captures.as_slice() else {
         panic!("{found:?}")
@@ -151,8 +156,14 @@ fn captures_say_what_deduplication_needs() {
 fn damage_is_among_the_problems() {
     let page = format!("{HEAD}{}", "hello ".repeat(1000));
     let whole = archive(&[
-        (record(Kind::Response, "urn:uuid:2", "http://b.dk/"), &page),
-        (record(Kind::Response, "urn:uuid:3", "http://a.dk/"), &page),
+        (
+            record(WarcType::Response, "urn:uuid:2", "http://b.dk/"),
+            &page,
+        ),
+        (
+            record(WarcType::Response, "urn:uuid:3", "http://a.dk/"),
+            &page,
+        ),
     ]);
     for cut in whole.len() - 40..whole.len() {
         let mut index = index(&whole[..cut]);
@@ -178,10 +189,12 @@ fn damage_is_among_the_problems() {
 /// Fails if a later job would ask whether a response has changed of which only a part was stored.
 #[test]
 fn truncated_response_has_no_validators() {
-    let truncated =
-        record(Kind::Response, "urn:uuid:2", "http://b.dk/").field("WARC-Truncated", "length");
+    let truncated = record(WarcType::Response, "urn:uuid:2", "http://b.dk/")
+        .with_field("WARC-Truncated", "length");
     let mut index = index(&archive(&[(truncated, HEAD)]));
-    let capture = Format::Cdxj.read(&lines(&mut index.captures)[0]).unwrap();
+    let capture = Format::Cdxj
+        .read_line(&lines(&mut index.captures)[0])
+        .unwrap();
     assert_eq!(capture.extra("recordId"), Some("urn:uuid:2"));
     assert_eq!(
         (capture.extra("etag"), capture.extra("lastModified")),
@@ -196,9 +209,14 @@ fn hostile_validators_are_left_out() {
         "HTTP/1.1 200 OK\r\nETag: {}\r\nLast-Modified: \r\n\r\n",
         "x".repeat(1025)
     );
-    let archive = archive(&[(record(Kind::Response, "urn:uuid:2", "http://b.dk/"), &long)]);
+    let archive = archive(&[(
+        record(WarcType::Response, "urn:uuid:2", "http://b.dk/"),
+        &long,
+    )]);
     let mut index = index(&archive);
-    let capture = Format::Cdxj.read(&lines(&mut index.captures)[0]).unwrap();
+    let capture = Format::Cdxj
+        .read_line(&lines(&mut index.captures)[0])
+        .unwrap();
     assert_eq!(
         (capture.extra("etag"), capture.extra("lastModified")),
         (None, None)

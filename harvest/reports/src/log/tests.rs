@@ -95,6 +95,9 @@ fn unreadable_lines_are_counted_and_few_named() {
             reason: String::new(),
         });
     }
-    assert_eq!((lines.count(), lines.named().len()), (1000, MAX_NAMED));
-    assert_eq!(lines.named()[99].number, 100);
+    assert_eq!(
+        (lines.count(), lines.named_lines().len()),
+        (1000, MAX_NAMED)
+    );
+    assert_eq!(lines.named_lines()[99].number, 100);
 }

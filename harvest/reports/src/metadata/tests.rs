@@ -3,8 +3,8 @@
 use std::io::Cursor;
 use std::time::Duration;
 
-use archive_formats::digest::digest;
-use archive_formats::warc::{Reader, Validator};
+use archive_formats::digest::digest_bytes;
+use archive_formats::warc::{Validator, WarcReader};
 
 use super::*;
 use crate::index::index_archive_file;
@@ -28,7 +28,7 @@ impl StoredRecord {
 }
 
 fn read(file: &[u8]) -> Vec<StoredRecord> {
-    let mut reader = Reader::new(file);
+    let mut reader = WarcReader::new(file);
     let mut records = Vec::new();
     while let Some(mut record) = reader.next_record().unwrap() {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -39,7 +39,7 @@ fn read(file: &[u8]) -> Vec<StoredRecord> {
         let fields = fields.collect();
         let mut block = String::new();
         record.read_to_string(&mut block).unwrap();
-        let end = record.end().unwrap();
+        let end = record.read_end().unwrap();
         assert!(end.complete && !end.shared, "{end:?}");
         records.push(StoredRecord { fields, block });
     }
@@ -48,13 +48,13 @@ fn read(file: &[u8]) -> Vec<StoredRecord> {
 }
 
 fn violations(file: &[u8]) -> Vec<archive_formats::warc::Violation> {
-    let mut reader = Reader::new(file);
+    let mut reader = WarcReader::new(file);
     let mut validator = Validator::default();
     let mut found = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        found.extend(validator.record(record).unwrap());
+        found.extend(validator.check_record(record).unwrap());
     }
-    found.extend(validator.finish());
+    found.extend(validator.finish_file());
     found
 }
 
@@ -83,7 +83,7 @@ fn begin<W: Write>(output: W) -> MetadataFile<W, impl FnMut() -> RecordStamp> {
         ..Warcinfo::default()
     };
     let address = "192.0.2.7".parse().unwrap();
-    MetadataFile::begin(
+    MetadataFile::begin_file(
         output,
         MetadataHead {
             name: "7-metadata-1.warc.gz",
@@ -115,9 +115,9 @@ fn alias(alias: &str, father: &str) -> DomainAlias {
 fn full_file() -> Vec<u8> {
     let mut file = begin(Vec::new());
     let aliases = [alias("a.dk", "b.dk"), alias("c.dk", "b.dk")];
-    file.aliases(&aliases).unwrap();
+    file.write_aliases(&aliases).unwrap();
     file.duplicate_reduction_jobs(&[5, 6]).unwrap();
-    file.documents(vec![
+    file.write_documents(vec![
         document(MetadataSection::Logs, "progress-statistics.log", "p\n"),
         document(MetadataSection::Logs, "crawl.log", "c\n"),
         document(MetadataSection::Reports, "seeds-report.txt", "s\n"),
@@ -127,17 +127,19 @@ fn full_file() -> Vec<u8> {
     .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let block = "HTTP/1.1 200 OK\r\n\r\nhello";
-    let mut archive = Writer::plain(Vec::new());
+    let mut archive = WarcWriter::plain_writer(Vec::new());
     let length = u64::try_from(block.len()).unwrap();
-    let head = Builder::new(Kind::Response, "urn:uuid:1", "2021-07-05T15:20:39Z")
+    let head = Builder::new(WarcType::Response, "urn:uuid:1", "2021-07-05T15:20:39Z")
         .target_uri("http://a.dk/")
         .content_type("application/http; msgtype=response")
-        .head(length)
+        .render_head(length)
         .unwrap();
-    archive.write(&head, length, &mut block.as_bytes()).unwrap();
+    archive
+        .write_record(&head, length, &mut block.as_bytes())
+        .unwrap();
     let archive = archive.into_inner();
     let index = index_archive_file(archive.as_slice(), "7-3-0.warc", directory.path());
-    file.index(&mut index.unwrap()).unwrap();
+    file.write_index(&mut index.unwrap()).unwrap();
     file.finish().unwrap()
 }
 
@@ -145,7 +147,7 @@ fn full_file() -> Vec<u8> {
 #[test]
 fn records_stand_in_their_order() {
     let records = read(&full_file());
-    let md5 = digest(Algorithm::Md5, b"hello").hex();
+    let md5 = digest_bytes(Algorithm::Md5, b"hello").hex_text();
     let found: Vec<_> = records
         .iter()
         .map(|record| {
@@ -251,7 +253,7 @@ fn file_follows_the_standard() {
             ("WARC-IP-Address", "192.0.2.7".to_owned()),
             (
                 "WARC-Block-Digest",
-                digest(Algorithm::Sha1, block).to_string(),
+                digest_bytes(Algorithm::Sha1, block).to_string(),
             ),
             ("Content-Length", block.len().to_string()),
         ] {
@@ -265,7 +267,7 @@ fn file_follows_the_standard() {
 #[test]
 fn empty_job_list_has_a_record() {
     let mut file = begin(Vec::new());
-    file.aliases(&[]).unwrap();
+    file.write_aliases(&[]).unwrap();
     file.duplicate_reduction_jobs(&[]).unwrap();
     let records = read(&file.finish().unwrap());
     let uris: Vec<_> = records
@@ -284,13 +286,13 @@ fn empty_job_list_has_a_record() {
 #[test]
 fn late_record_is_refused() {
     let mut file = begin(Vec::new());
-    file.documents(vec![document(MetadataSection::Setup, "seeds.txt", "x")])
+    file.write_documents(vec![document(MetadataSection::Setup, "seeds.txt", "x")])
         .unwrap();
     assert!(matches!(
         file.duplicate_reduction_jobs(&[]),
         Err(MetadataError::Order { .. })
     ));
-    file.documents(vec![document(MetadataSection::Logs, "crawl.log", "x")])
+    file.write_documents(vec![document(MetadataSection::Logs, "crawl.log", "x")])
         .unwrap();
     assert_eq!(violations(&file.finish().unwrap()), []);
 }
@@ -324,7 +326,7 @@ fn growing_content_is_refused() {
             bytes: Cursor::new(Vec::new()),
         }),
     };
-    let refused = file.documents(vec![document]);
+    let refused = file.write_documents(vec![document]);
     assert!(
         matches!(refused, Err(MetadataError::Write { .. })),
         "{refused:?}"
@@ -337,8 +339,9 @@ fn growing_content_is_refused() {
 fn hostile_names_stay_in_their_field() {
     let mut file = begin(Vec::new());
     let name = "a\r\nWARC-Type: warcinfo\r\n\r\n&jobid=8#.log";
-    file.aliases(&[alias("a.dk\nb.dk", "c.dk d.dk")]).unwrap();
-    file.documents(vec![document(MetadataSection::Logs, name, "x")])
+    file.write_aliases(&[alias("a.dk\nb.dk", "c.dk d.dk")])
+        .unwrap();
+    file.write_documents(vec![document(MetadataSection::Logs, name, "x")])
         .unwrap();
     let bytes = file.finish().unwrap();
     assert_eq!(violations(&bytes), []);
@@ -362,7 +365,7 @@ fn reports_have_names_of_reports() {
         end: EndMessage::Finished,
         duration: Duration::ZERO,
     };
-    let reports = CrawlStatistics::default().reports(&summary, []);
+    let reports = CrawlStatistics::default().write_reports(&summary, []);
     let others = [
         crate::archive_files::FILE_NAME,
         crate::frontier::NONEMPTY_FILE_NAME,

@@ -31,9 +31,9 @@ fn line() -> ProgressLine {
 fn columns_end_where_heritrix_has_them() {
     let expected = "           timestamp  discovered      queued   downloaded       doc/s(avg)  KB/s(avg)   dl-failures   busy-thread   mem-use-KB  heap-size-KB   congestion   max-depth   avg-depth
 2008-06-02T16:59:07Z         250          15          236       1.25(3.93)   286(156)             0             2        15825         34304            1          15          15";
-    assert_eq!(format!("{}\n{}", legend(), line()), expected);
+    assert_eq!(format!("{}\n{}", progress_legend(), line()), expected);
     for (name, end) in COLUMNS {
-        assert!(legend()[..end].ends_with(name), "{name}");
+        assert!(progress_legend()[..end].ends_with(name), "{name}");
     }
 }
 

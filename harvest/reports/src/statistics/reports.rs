@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use archive_formats::crawl_log::escaped;
+use archive_formats::crawl_log::escape_blanks;
 
 use super::{CrawlStatistics, DNS, HostSums, NoveltyAmounts, UriAmount};
 use crate::progress::EndMessage;
@@ -27,7 +27,7 @@ pub struct CrawlSummary {
 impl CrawlStatistics {
     /// Writes all reports, each with its file name. `remaining`: the number of URIs that the frontier still has for a
     /// host.
-    pub fn reports(
+    pub fn write_reports(
         &self,
         summary: &CrawlSummary,
         remaining: impl IntoIterator<Item = (String, u64)>,
@@ -57,47 +57,47 @@ impl CrawlStatistics {
             not_modified,
         } = self.fetched;
         let mut text = ReportText::default();
-        text.line(format_args!("crawl name: {}", escaped(&summary.name)));
-        text.line(format_args!("crawl status: {}", summary.end));
-        text.line(format_args!(
+        text.push_line(format_args!("crawl name: {}", escape_blanks(&summary.name)));
+        text.push_line(format_args!("crawl status: {}", summary.end));
+        text.push_line(format_args!(
             "duration: {}\n",
             DurationText(summary.duration)
         ));
-        text.line(format_args!("seeds crawled: {crawled}"));
-        text.line(format_args!(
+        text.push_line(format_args!("seeds crawled: {crawled}"));
+        text.push_line(format_args!(
             "seeds uncrawled: {}\n",
             self.seeds.len() - crawled
         ));
         let hosts = self.hosts.iter().filter(|row| visited(*row)).count();
-        text.line(format_args!("hosts visited: {hosts}\n"));
-        text.line(format_args!("URIs processed: {}", self.processed));
-        text.line(format_args!("URI successes: {}", total.uris));
-        text.line(format_args!("URI failures: {}", self.failures));
-        text.line(format_args!("URI disregards: {}\n", self.disregarded));
-        text.line(format_args!("novel URIs: {}", novel.uris));
-        text.line(format_args!("duplicate-by-hash URIs: {}", duplicate.uris));
-        text.line(format_args!("not-modified URIs: {}\n", not_modified.uris));
+        text.push_line(format_args!("hosts visited: {hosts}\n"));
+        text.push_line(format_args!("URIs processed: {}", self.processed));
+        text.push_line(format_args!("URI successes: {}", total.uris));
+        text.push_line(format_args!("URI failures: {}", self.failures));
+        text.push_line(format_args!("URI disregards: {}\n", self.disregarded));
+        text.push_line(format_args!("novel URIs: {}", novel.uris));
+        text.push_line(format_args!("duplicate-by-hash URIs: {}", duplicate.uris));
+        text.push_line(format_args!("not-modified URIs: {}\n", not_modified.uris));
         for (name, amount) in [
             ("total", total),
             ("novel", novel),
             ("duplicate-by-hash", duplicate),
             ("not-modified", not_modified),
         ] {
-            text.line(format_args!(
+            text.push_line(format_args!(
                 "{name} crawled bytes: {}",
                 ByteCount(amount.bytes)
             ));
         }
         let rate = |count| Hundredths::per_second(count, summary.duration);
-        text.line(format_args!("\nURIs/sec: {}", rate(total.uris)));
-        text.line(format_args!("KB/sec: {}", rate(total.bytes / 1024).0 / 100));
+        text.push_line(format_args!("\nURIs/sec: {}", rate(total.uris)));
+        text.push_line(format_args!("KB/sec: {}", rate(total.bytes / 1024).0 / 100));
         if self.unreadable.count() > 0 {
-            text.line(format_args!(
+            text.push_line(format_args!(
                 "\nunreadable log lines: {}",
                 self.unreadable.count()
             ));
-            for line in self.unreadable.named() {
-                text.line(format_args!("unreadable log line: {line}"));
+            for line in self.unreadable.named_lines() {
+                text.push_line(format_args!("unreadable log line: {line}"));
             }
         }
         text.into_string()
@@ -119,9 +119,10 @@ impl CrawlStatistics {
                 "NOTCRAWLED"
             };
             let redirect = outcome.redirect.as_deref();
-            let redirect = redirect.map_or_else(String::new, |uri| format!(" {}", escaped(uri)));
-            let seed = escaped(outcome.seed.trim());
-            text.line(format_args!("{} {status} {seed}{redirect}", outcome.status));
+            let redirect =
+                redirect.map_or_else(String::new, |uri| format!(" {}", escape_blanks(uri)));
+            let seed = escape_blanks(outcome.seed.trim());
+            text.push_line(format_args!("{} {status} {seed}{redirect}", outcome.status));
         }
         text.into_string()
     }
@@ -141,11 +142,11 @@ impl CrawlStatistics {
             let amounts = [fetched.novel, fetched.duplicate, fetched.not_modified];
             let [novel, duplicate, not_modified] =
                 amounts.map(|amount| format!("{} {}", amount.uris, amount.bytes));
-            text.line(format_args!(
+            text.push_line(format_args!(
                 "{} {} {} {robots} {remaining} {novel} {duplicate} {not_modified}",
                 total.uris,
                 total.bytes,
-                escaped(host),
+                escape_blanks(host),
             ));
         };
         for (host, sums) in self.hosts.by_size(|sums| sums.fetched.total().uris) {
@@ -162,7 +163,7 @@ impl CrawlStatistics {
         let mut text = ReportText::with_header("[#urls] [#bytes] [mime-types]");
         for (media_type, amount) in self.media_types.by_size(|amount| amount.uris) {
             let UriAmount { uris, bytes } = amount;
-            text.line(format_args!("{uris} {bytes} {}", escaped(media_type)));
+            text.push_line(format_args!("{uris} {bytes} {}", escape_blanks(media_type)));
         }
         text.into_string()
     }
@@ -172,7 +173,7 @@ impl CrawlStatistics {
     pub fn responsecode_report(&self) -> String {
         let mut text = ReportText::with_header("[#urls] [rescode]");
         for (status, count) in self.statuses.by_size(|count| *count) {
-            text.line(format_args!("{count} {status}"));
+            text.push_line(format_args!("{count} {status}"));
         }
         text.into_string()
     }
@@ -182,9 +183,9 @@ impl CrawlStatistics {
         let mut text = ReportText::with_header("[source] [host] [#urls]");
         for (source, hosts) in self.sources.iter() {
             for (host, count) in hosts.by_size(|count| *count) {
-                let source = escaped(source);
-                let host = escaped(host);
-                text.line(format_args!("{source} {host} {count}"));
+                let source = escape_blanks(source);
+                let host = escape_blanks(host);
+                text.push_line(format_args!("{source} {host} {count}"));
             }
         }
         text.into_string()

@@ -37,7 +37,7 @@ fn statistics(log: &str) -> CrawlStatistics {
     let mut statistics = CrawlStatistics::new(seeds);
     for entry in CrawlLogReader::new(log.as_bytes()) {
         match entry.unwrap() {
-            LogEntry::Line(line) => statistics.add(&line),
+            LogEntry::Line(line) => statistics.add_line(&line),
             LogEntry::Unreadable(line) => statistics.add_unreadable(line),
         }
     }
@@ -111,7 +111,7 @@ fn seeds_are_sorted_as_heritrix_does() {
         ("http://d/", 503),
     ] {
         let line = format!("2021-07-05T15:20:39Z {status} - {uri} - - unknown #001 - - - -");
-        statistics.add(&line.parse().unwrap());
+        statistics.add_line(&line.parse().unwrap());
     }
     assert_eq!(
         statistics.seeds_report(),
@@ -179,7 +179,7 @@ http://xn--brn-0na.dk/ xn--brn-0na.dk 2
 /// Fails if a stage counts the URIs of another one.
 #[test]
 fn stages_count_what_the_log_shows() {
-    let stages = statistics(LOG).stages();
+    let stages = statistics(LOG).stage_reports();
     let counters = stages.iter().flat_map(|stage| &stage.counters);
     let counted: Vec<_> = counters.filter(|(_, count)| *count > 0).collect();
     let expected = [
@@ -206,10 +206,10 @@ fn invented_media_types_share_a_row() {
     let mut line: CrawlLogLine = line.parse().unwrap();
     for number in 0..MEDIA_TYPES.rows + 5 {
         line.media_type = Some(format!("type/{number}"));
-        statistics.add(&line);
+        statistics.add_line(&line);
     }
     line.media_type = Some("x".repeat(100_000));
-    statistics.add(&line);
+    statistics.add_line(&line);
     let report = statistics.mimetype_report();
     assert_eq!(report.lines().nth(1), Some("6 6 (others)"));
     assert_eq!(report.lines().count(), MEDIA_TYPES.rows + 2);

@@ -38,7 +38,7 @@ static USUAL: [Spelling; 8] = [
 const MOST_BYTES: usize = 32;
 
 /// Writes a digest.
-pub(super) fn put(out: &mut Vec<u8>, digest: &str) {
+pub(super) fn put_digest(out: &mut Vec<u8>, digest: &str) {
     for (number, spelling) in (1..).zip(&USUAL) {
         let Some(value) = digest.strip_prefix(spelling.label) else {
             continue;
@@ -63,7 +63,7 @@ pub(super) fn put(out: &mut Vec<u8>, digest: &str) {
 }
 
 /// Reads a digest.
-pub(super) fn take(rest: &mut &[u8]) -> Option<String> {
+pub(super) fn take_digest(rest: &mut &[u8]) -> Option<String> {
     let Some(at) = take_byte(rest)?.checked_sub(1) else {
         return take_text(rest).map(str::to_owned);
     };

@@ -70,7 +70,7 @@ const USUAL: [&str; 62] = [
 ];
 
 /// Writes a media type.
-pub(super) fn put(out: &mut Vec<u8>, media: &str) {
+pub(super) fn put_media(out: &mut Vec<u8>, media: &str) {
     if let Some((number, _)) = (1..).zip(USUAL).find(|(_, usual)| *usual == media) {
         out.push(number);
     } else {
@@ -80,7 +80,7 @@ pub(super) fn put(out: &mut Vec<u8>, media: &str) {
 }
 
 /// Reads a media type.
-pub(super) fn take(rest: &mut &[u8]) -> Option<String> {
+pub(super) fn take_media(rest: &mut &[u8]) -> Option<String> {
     let number = take_byte(rest)?;
     let media = match number.checked_sub(1) {
         None => take_text(rest)?,

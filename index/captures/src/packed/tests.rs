@@ -12,7 +12,7 @@ fn packed(capture: &Capture, position: Position) -> (Place, PackedCapture) {
         file: 7,
         position,
     };
-    let packed = pack(&place, capture);
+    let packed = pack_capture(&place, capture);
     (place, packed)
 }
 
@@ -25,7 +25,7 @@ fn check(capture: &Capture) -> usize {
     for position in [position, Position::Line(u64::MAX)] {
         let (place, packed) = packed(capture, position);
         let file = capture.file.as_deref();
-        assert_eq!(unpack(&place, &packed, file).as_ref(), Ok(capture));
+        assert_eq!(unpack_capture(&place, &packed, file).as_ref(), Ok(capture));
     }
     packed(capture, position).1.0.len()
 }
@@ -167,22 +167,22 @@ fn damaged_bytes_are_refused() {
     let (place, packed) = packed(&full(), Position::Offset(123_456_789));
     for cut in 0..packed.0.len() {
         let cut = PackedCapture(packed.0[..cut].to_vec());
-        assert!(unpack(&place, &cut, None).is_err());
+        assert!(unpack_capture(&place, &cut, None).is_err());
     }
     let mut longer = packed.clone();
     longer.0.push(0);
-    assert!(unpack(&place, &longer, None).is_err());
+    assert!(unpack_capture(&place, &longer, None).is_err());
     for at in 0..packed.0.len() {
         for bit in 0..8 {
             let mut flipped = packed.clone();
             flipped.0[at] ^= 1 << bit;
-            if let Ok(read) = unpack(&place, &flipped, None) {
+            if let Ok(read) = unpack_capture(&place, &flipped, None) {
                 assert!(read.key == place.key);
             }
         }
     }
     let huge = PackedCapture([&[URL, WHOLE_URL][..], &[0xff; 9], &[1]].concat());
-    assert!(unpack(&place, &huge, None).is_err());
+    assert!(unpack_capture(&place, &huge, None).is_err());
 }
 
 const WHOLE_URL: u8 = 0;

@@ -20,7 +20,7 @@ const SLASH: u8 = 4;
 const BARE: u8 = 8;
 
 /// Writes a URL that has this key.
-pub(super) fn put(out: &mut Vec<u8>, key: &str, url: &str) {
+pub(super) fn put_url(out: &mut Vec<u8>, key: &str, url: &str) {
     let behind = scheme(url).and_then(|(marks, rest)| {
         let (marks, rest) = match rest.strip_prefix("www.") {
             Some(rest) => (marks | WWW, rest),
@@ -65,7 +65,7 @@ fn behind_host<'a>(key: &str, text: &'a str) -> Option<&'a str> {
 }
 
 /// Reads a URL that has this key.
-pub(super) fn take(rest: &mut &[u8], key: &str) -> Option<String> {
+pub(super) fn take_url(rest: &mut &[u8], key: &str) -> Option<String> {
     let first = take_byte(rest)?;
     let marks = first & 0x0f;
     let mut url = String::with_capacity(key.len() + 16);

@@ -14,10 +14,10 @@ use archive_formats::cdx::query::{
 
 use super::QueryError;
 use super::walk::{CaptureWalk, second_of};
-use crate::Captures;
+use crate::CaptureIndex;
 use crate::moment::Moment;
 use crate::names::CaptureSource;
-use crate::packed::unpack;
+use crate::packed::unpack_capture;
 use crate::place::{Place, Position};
 use crate::rows::PackedCapture;
 use crate::shared::{SharedState, View};
@@ -62,7 +62,7 @@ pub(crate) struct MatchingRows<'a> {
     is_done: bool,
 }
 
-impl Captures {
+impl CaptureIndex {
     /// Answers a query. Each capture names the set that it was imported with, in the field [`SET_FIELD`], and the line
     /// that names it, in the field [`LINE_FIELD`], if that line does not say where a record of its own is; else it is
     /// as it was given to the index. Filters may ask for these fields, and they distinguish the cursors of captures
@@ -71,13 +71,13 @@ impl Captures {
     /// # Errors
     ///
     /// [`QueryError`] if the query breaks a rule, or the database fails.
-    pub fn query(&self, query: &CaptureQuery) -> Result<Matches<'_>, QueryError> {
-        query.validate()?;
+    pub fn query_captures(&self, query: &CaptureQuery) -> Result<Matches<'_>, QueryError> {
+        query.validate_query()?;
         let Some(opposite) = from_the_end(query) else {
-            let thinned = query.thin(self.reading(query, None)?.naming_sources());
+            let thinned = query.thin_captures(self.read_query(query, None)?.naming_sources());
             return Ok(Matches(Answer::Read(Box::new(thinned))));
         };
-        let last = opposite.thin(self.reading(&opposite, None)?.naming_sources());
+        let last = opposite.thin_captures(self.read_query(&opposite, None)?.naming_sources());
         let last: Result<Vec<Capture>, DbError> =
             last.map(|run| run.map(|run| run.capture)).collect();
         let mut last = last?;
@@ -91,7 +91,7 @@ impl Captures {
     /// # Errors
     ///
     /// [`DbError`] if the database fails.
-    pub(crate) fn reading(
+    pub(crate) fn read_query(
         &self,
         query: &CaptureQuery,
         sources: Option<SourceTest>,
@@ -182,7 +182,7 @@ impl MatchingRows<'_> {
                 continue;
             }
             self.misses = 0;
-            if !self.view.shown.has(place.file) || !self.is_wanted(place.file)? {
+            if !self.view.shown.has_number(place.file) || !self.is_wanted(place.file)? {
                 continue;
             }
             let Some((mut capture, source)) = self.shared.shown_capture(&place, &packed)? else {
@@ -203,7 +203,7 @@ impl MatchingRows<'_> {
         if let Some(is_wanted) = self.tested.get(&file) {
             return Ok(*is_wanted);
         }
-        let source = self.shared.source(file)?;
+        let source = self.shared.capture_source(file)?;
         let is_asked_for = self.sources.as_ref().is_none_or(|test| test(&source));
         let is_wanted = is_asked_for && !self.shared.is_withdrawn_import(&source)?;
         if self.tested.len() >= TESTED {
@@ -280,16 +280,16 @@ impl SharedState {
     }
 
     /// Returns the capture of a row, and its source.
-    pub(crate) fn unpack(
+    pub(crate) fn unpack_row(
         &self,
         place: &Place,
         packed: &PackedCapture,
     ) -> Result<(Capture, Arc<CaptureSource>), DbError> {
-        let source = self.source(place.file)?;
-        let capture = unpack(place, packed, source.file.as_deref());
+        let source = self.capture_source(place.file)?;
+        let capture = unpack_capture(place, packed, source.file.as_deref());
         let capture = capture.map_err(|why| {
             let key = place.to_bytes().escape_ascii().to_string();
-            self.unreadable(self.tables.captures.name(), key, why)
+            self.unreadable_row(self.tables.captures.name(), key, why)
         })?;
         Ok((capture, source))
     }
@@ -301,7 +301,7 @@ impl SharedState {
         place: &Place,
         packed: &PackedCapture,
     ) -> Result<Option<(Capture, Arc<CaptureSource>)>, DbError> {
-        let (mut capture, source) = self.unpack(place, packed)?;
+        let (mut capture, source) = self.unpack_row(place, packed)?;
         let is_told_of = source.set.is_none() && show_original(&mut capture);
         if is_told_of && !self.has_file(capture.file.as_deref())? {
             return Ok(None);
@@ -315,7 +315,7 @@ impl SharedState {
         let second = second_of(cursor);
         for row in self.tables.captures.range(second.clone())? {
             let (place, packed) = row?;
-            if !view.shown.has(place.file) {
+            if !view.shown.has_number(place.file) {
                 continue;
             }
             let Some((mut capture, source)) = self.shown_capture(&place, &packed)? else {

@@ -76,7 +76,7 @@ impl<'a> CaptureWalk<'a> {
             }
             Order::Closest(at) => {
                 let at = Moment::from_stamp(at);
-                let middle = Place::before(&start.key, at);
+                let middle = Place::before_time(&start.key, at);
                 let middle = middle.min(end.clone()).max(start.clone());
                 let side = |rows| Side { rows, next: None };
                 Ok(Self::Closest(Box::new(Closest {
@@ -107,7 +107,7 @@ impl<'a> CaptureWalk<'a> {
             Direction::Backwards if place.time > to => to.next(),
             Direction::Backwards => Moment::FIRST,
         };
-        rows.skip_to(&Place::before(&place.key, target));
+        rows.skip_to(&Place::before_time(&place.key, target));
     }
 }
 
@@ -148,12 +148,12 @@ fn bounds(query: &CaptureQuery) -> Range<Place> {
         KeyMatch::Exact(key) => {
             let from = query.span.from.map_or(Moment::FIRST, Moment::start_of);
             let to = query.span.to.map_or(Moment::LAST, Moment::end_of);
-            Place::before(key.as_str(), from)..Place::before(key.as_str(), to.next())
+            Place::before_time(key.as_str(), from)..Place::before_time(key.as_str(), to.next())
         }
         KeyMatch::Within(range) => {
             // The greatest character sorts behind all keys.
             let end = range.end.as_deref().unwrap_or("\u{10ffff}");
-            Place::before(&range.start, Moment::FIRST)..Place::before(end, Moment::FIRST)
+            Place::before_time(&range.start, Moment::FIRST)..Place::before_time(end, Moment::FIRST)
         }
     }
 }
@@ -161,6 +161,6 @@ fn bounds(query: &CaptureQuery) -> Range<Place> {
 /// Returns the places of the key and second of a cursor.
 pub(crate) fn second_of(cursor: &Cursor) -> Range<Place> {
     let second = Stamp::from_time(cursor.timestamp.time());
-    let place = |time| Place::before(&cursor.key, time);
+    let place = |time| Place::before_time(&cursor.key, time);
     place(Moment::start_of(second))..place(Moment::end_of(second).next())
 }

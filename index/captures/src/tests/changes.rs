@@ -25,7 +25,7 @@ fn resume_key_is_stable_under_changes() {
         if round == 2 {
             let rest: Vec<_> = (30..50).map(|n| at(n * 2)).collect();
             add(&captures, "even", &rest);
-            while !captures.sweep(7).unwrap().is_complete {}
+            while !captures.sweep_rows(7).unwrap().is_complete {}
         }
     }
     assert_eq!(seen, (0..50).map(|n| n * 2).collect::<Vec<_>>());
@@ -91,12 +91,12 @@ fn resume_key_leads_through_equal_captures() {
         add(&captures, name, &[told_of.clone(), told_of.clone()]);
     }
     for set in ["x", "x y"] {
-        let mut import = captures.import(set).unwrap();
+        let mut import = captures.begin_import(set).unwrap();
         for capture in [&one, &two, &record(None, None), &record(Some("a"), None)] {
-            import.push(capture).unwrap();
-            import.push(capture).unwrap();
+            import.push_capture(capture).unwrap();
+            import.push_capture(capture).unwrap();
         }
-        import.complete().unwrap();
+        import.complete_import().unwrap();
     }
     for order in [Order::Ascending, Order::Descending] {
         let mut query = of_url("http://a.dk/");
@@ -131,7 +131,7 @@ fn invalid_query_is_refused() {
         (closest, InvalidQuery::ClosestOfMany),
         (last, InvalidQuery::Last(MAX_LAST + 1)),
     ] {
-        let refusal = captures.query(&query).unwrap_err();
+        let refusal = captures.query_captures(&query).unwrap_err();
         assert!(refusal.is_invalid());
         assert_eq!(refusal, QueryError::Invalid(why));
     }
@@ -147,21 +147,21 @@ fn running_query_sees_its_beginning() {
     }
     let before = everything(&captures);
     let query = of_all();
-    let mut matches = captures.query(&query).unwrap();
+    let mut matches = captures.query_captures(&query).unwrap();
     let mut seen = vec![matches.next().unwrap().unwrap()];
-    captures.withdraw("0").unwrap();
-    captures.delete("1").unwrap();
+    captures.withdraw_file("0").unwrap();
+    captures.delete_file("1").unwrap();
     add(&captures, "2", &super::of_file("2", 10));
     add(&captures, "3", &super::of_file("3", 10));
     assert!(
-        !captures.sweep(u64::MAX).unwrap().is_complete,
+        !captures.sweep_rows(u64::MAX).unwrap().is_complete,
         "a query runs"
     );
     seen.extend(matches.map(|found| found.unwrap()));
     assert_eq!(seen, before);
     let after = everything(&captures);
     assert_eq!(after.len(), 20);
-    assert!(captures.sweep(u64::MAX).unwrap().is_complete);
+    assert!(captures.sweep_rows(u64::MAX).unwrap().is_complete);
     assert_eq!(everything(&captures), after);
     drop(captures);
     assert_eq!(everything(&open(&memory)), after);

@@ -6,7 +6,9 @@ use archive_formats::cdx::{Capture, Format};
 use tools_testing::Random;
 
 use super::{add, capture, empty, everything, of_file};
-use crate::{Captures, Export, ExportError, ExportParts, ExportReport, ExportScope};
+use crate::{
+    CaptureExport, CaptureExportError, CaptureIndex, ExportParts, ExportReport, ExportScope,
+};
 
 /// Parts in memory.
 #[derive(Default)]
@@ -35,8 +37,8 @@ impl ExportParts for WrittenParts {
     }
 }
 
-fn export(format: Format) -> Export {
-    Export {
+fn export(format: Format) -> CaptureExport {
+    CaptureExport {
         format,
         scope: ExportScope::All,
         is_unique: false,
@@ -45,11 +47,11 @@ fn export(format: Format) -> Export {
 }
 
 #[track_caller]
-fn written(captures: &Captures, export: &Export) -> (Vec<String>, ExportReport) {
+fn written(captures: &CaptureIndex, export: &CaptureExport) -> (Vec<String>, ExportReport) {
     let directory = tempfile::tempdir().unwrap();
     let mut parts = WrittenParts::default();
     let report = captures
-        .export(export, directory.path(), &mut parts)
+        .begin_export(export, directory.path(), &mut parts)
         .unwrap();
     assert_eq!(report.parts, parts.parts.len() as u64);
     let bytes: usize = parts.parts.iter().map(String::len).sum();
@@ -65,7 +67,7 @@ const TIMES: [&str; 4] = [
 ];
 
 /// Files with captures at equal places, and sets beside them.
-fn filled() -> (crate::Memory, Captures) {
+fn filled() -> (crate::MemoryPlace, CaptureIndex) {
     let (memory, captures) = empty();
     let mut random = Random::new(4);
     for file in ["b.warc.gz", "a.warc.gz", "ø å.warc.gz"] {
@@ -83,18 +85,18 @@ fn filled() -> (crate::Memory, Captures) {
         let all: Vec<_> = (0..300).map(random_capture).collect();
         add(&captures, file, &all);
     }
-    let mut import = captures.import("set").unwrap();
+    let mut import = captures.begin_import("set").unwrap();
     for mut capture in of_file("c.warc.gz", 50) {
         capture.original_record = Some(archive_formats::cdx::OriginalRecord {
             length: Some(1),
             offset: Some(2),
             file: Some("d".to_owned()),
         });
-        import.push(&capture).unwrap();
+        import.push_capture(&capture).unwrap();
     }
-    import.complete().unwrap();
+    import.complete_import().unwrap();
     add(&captures, "hidden", &of_file("hidden", 10));
-    captures.withdraw("hidden").unwrap();
+    captures.withdraw_file("hidden").unwrap();
     (memory, captures)
 }
 
@@ -110,9 +112,9 @@ fn exports_are_sorted_and_whole() {
         Format::cdx11(),
         Format::cdx14(),
         Format::netarchive_suite(false),
-        Format::sniff(" CDX a b a m s k r M V g u").unwrap(),
-        Format::sniff("\tCDX\tN\tb\ta").unwrap(),
-        Format::sniff("~CDX~N~b~a").unwrap(),
+        Format::sniff_line(" CDX a b a m s k r M V g u").unwrap(),
+        Format::sniff_line("\tCDX\tN\tb\ta").unwrap(),
+        Format::sniff_line("~CDX~N~b~a").unwrap(),
     ] {
         let (parts, report) = written(&captures, &export(format.clone()));
         let [text] = parts.as_slice() else { panic!() };
@@ -120,7 +122,7 @@ fn exports_are_sorted_and_whole() {
         if let Some(header) = format.header() {
             assert_eq!(lines.remove(0), header);
         }
-        let mut expected: Vec<String> = all.iter().map(|c| format.write(c)).collect();
+        let mut expected: Vec<String> = all.iter().map(|c| format.write_line(c)).collect();
         expected.sort();
         assert_eq!(lines, expected, "{format:?}");
         assert_eq!(report.lines, 950);
@@ -145,8 +147,8 @@ fn scopes_are_kept_apart() {
     let mut nowhere = export(Format::Cdxj);
     nowhere.scope = ExportScope::Set("nowhere".to_owned());
     let directory = tempfile::tempdir().unwrap();
-    let error = captures.export(&nowhere, directory.path(), &mut WrittenParts::default());
-    assert!(matches!(error, Err(ExportError::NoSet(name)) if name == "nowhere"));
+    let error = captures.begin_export(&nowhere, directory.path(), &mut WrittenParts::default());
+    assert!(matches!(error, Err(CaptureExportError::NoSet(name)) if name == "nowhere"));
 }
 
 /// Fails if a part is too large, lacks its header, or a line is lost between two.
@@ -205,12 +207,12 @@ fn export_is_imported_as_it_was() {
     let (_memory, captures) = filled();
     let (parts, _) = written(&captures, &export(Format::Cdxj));
     let (_memory, other) = empty();
-    let mut import = other.import("again").unwrap();
-    import.read("export", parts[0].as_bytes()).unwrap();
-    assert_eq!(import.complete().unwrap().damaged, 0);
-    let by_line = |captures: &Captures| {
+    let mut import = other.begin_import("again").unwrap();
+    import.read_lines("export", parts[0].as_bytes()).unwrap();
+    assert_eq!(import.complete_import().unwrap().damaged, 0);
+    let by_line = |captures: &CaptureIndex| {
         let mut all: Vec<Capture> = everything(captures);
-        all.sort_by_key(|capture| Format::Cdxj.write(capture));
+        all.sort_by_key(|capture| Format::Cdxj.write_line(capture));
         all
     };
     assert_eq!(by_line(&other), by_line(&captures));
@@ -229,7 +231,7 @@ fn failing_output_stops_the_export() {
         ..WrittenParts::default()
     };
     let error = captures
-        .export(&export, directory.path(), &mut parts)
+        .begin_export(&export, directory.path(), &mut parts)
         .unwrap_err();
     assert_eq!(error.to_string(), "cannot write captures: disk full");
     assert_eq!(parts.parts.len(), 2);

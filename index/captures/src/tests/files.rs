@@ -3,7 +3,7 @@
 use archive_formats::cdx::Capture;
 
 use super::{add, capture, empty, everything, of_file, open, sorted};
-use crate::{Captures, CheckPoint, Counts, FileProgress, FollowPosition};
+use crate::{CaptureIndex, CheckPoint, FileProgress, FollowPosition, IndexCounts};
 
 fn state(position: u64) -> FollowPosition {
     FollowPosition {
@@ -13,13 +13,17 @@ fn state(position: u64) -> FollowPosition {
 }
 
 /// Removes the rows that no query shows, and returns how many they were.
-fn sweep(captures: &Captures) -> u64 {
+fn sweep(captures: &CaptureIndex) -> u64 {
     let mut removed = 0;
     for _ in 0..10_000 {
-        let swept = captures.sweep(1000).unwrap();
+        let swept = captures.sweep_rows(1000).unwrap();
         removed += swept.removed;
         if swept.is_complete {
-            assert_eq!(captures.sweep(1000).unwrap().read, 0, "nothing is left");
+            assert_eq!(
+                captures.sweep_rows(1000).unwrap().read,
+                0,
+                "nothing is left"
+            );
             return removed;
         }
     }
@@ -42,9 +46,9 @@ fn cut_off_file_is_invisible_and_swept() {
         if before > 0 {
             add(&captures, "a", &old);
         }
-        let mut writer = captures.file("a").unwrap();
+        let mut writer = captures.begin_file("a").unwrap();
         for capture in of_file("a", pushed) {
-            writer.push(&capture).unwrap();
+            writer.push_capture(&capture).unwrap();
         }
         assert_eq!(everything(&captures), sorted(old.clone()), "while written");
         assert_eq!(sweep(&captures), 0, "the writer continues");
@@ -77,17 +81,17 @@ fn cut_off_file_is_invisible_and_swept() {
 fn sweep_leaves_what_is_being_written() {
     let (_memory, captures) = empty();
     add(&captures, "a", &of_file("a", 5000));
-    captures.delete("a").unwrap();
-    assert!(!captures.sweep(100).unwrap().is_complete);
-    let mut writer = captures.file("b").unwrap();
+    captures.delete_file("a").unwrap();
+    assert!(!captures.sweep_rows(100).unwrap().is_complete);
+    let mut writer = captures.begin_file("b").unwrap();
     let new = of_file("b", MANY);
     for (number, capture) in new.iter().enumerate() {
-        writer.push(capture).unwrap();
+        writer.push_capture(capture).unwrap();
         if number % 1000 == 0 {
-            captures.sweep(100).unwrap();
+            captures.sweep_rows(100).unwrap();
         }
     }
-    writer.complete(None).unwrap();
+    writer.complete_file(None).unwrap();
     assert!(sweep(&captures) > 0);
     assert_eq!(everything(&captures), sorted(new));
 }
@@ -98,12 +102,12 @@ fn second_reading_replaces_the_first() {
     let (memory, captures) = empty();
     add(&captures, "a", &of_file("a", 100));
     add(&captures, "b", &of_file("b", 3));
-    let mut writer = captures.file("a").unwrap();
+    let mut writer = captures.begin_file("a").unwrap();
     writer
-        .push(&capture("http://new.dk/", "20210101000000", 5))
+        .push_capture(&capture("http://new.dk/", "20210101000000", 5))
         .unwrap();
     assert_eq!(everything(&captures).len(), 103);
-    assert_eq!(writer.complete(Some(state(7))), Ok(1));
+    assert_eq!(writer.complete_file(Some(state(7))), Ok(1));
     let all = everything(&captures);
     assert_eq!(all.len(), 4);
     assert_eq!(captures.follow_position(), Ok(Some(state(7))));
@@ -123,7 +127,7 @@ fn withdrawn_file_hides_and_comes_back() {
     add(&captures, "b", &of_file("b", 10));
     let all = everything(&captures);
     let b = sorted(of_file("b", 10));
-    captures.withdraw("a").unwrap();
+    captures.withdraw_file("a").unwrap();
     for captures in [captures.clone(), captures] {
         assert_eq!(everything(&captures), b);
         assert_eq!(
@@ -136,12 +140,12 @@ fn withdrawn_file_hides_and_comes_back() {
     let captures = open(&memory);
     assert_eq!(everything(&captures), b);
     assert_eq!(sweep(&captures), 0, "it is kept");
-    captures.reinstate("a").unwrap();
+    captures.reinstate_file("a").unwrap();
     assert_eq!(everything(&captures), all);
-    captures.withdraw("a").unwrap();
+    captures.withdraw_file("a").unwrap();
     add(&captures, "a", &of_file("a", 20));
     assert_eq!(everything(&captures), b, "read again, and still withdrawn");
-    captures.reinstate("a").unwrap();
+    captures.reinstate_file("a").unwrap();
     assert_eq!(everything(&captures).len(), 30);
     assert_eq!(captures.counts().captures, 30);
 }
@@ -150,13 +154,20 @@ fn withdrawn_file_hides_and_comes_back() {
 #[test]
 fn queue_has_files_that_wait() {
     let (memory, captures) = empty();
-    let mut update = captures.update();
+    let mut update = captures.update_files();
     for name in ["c", "a", "b", "d", "e"] {
-        update.progress(name, FileProgress::PENDING);
+        update.set_progress(name, FileProgress::PENDING);
     }
-    update.note("a", Some("root".to_owned()));
-    update.withdraw("b").withdraw("unheard").follow(state(5));
-    assert_eq!(captures.counts(), Counts::default(), "not yet committed");
+    update.set_note("a", Some("root".to_owned()));
+    update
+        .withdraw_file("b")
+        .withdraw_file("unheard")
+        .set_position(state(5));
+    assert_eq!(
+        captures.counts(),
+        IndexCounts::default(),
+        "not yet committed"
+    );
     update.commit().unwrap();
     add(&captures, "c", &of_file("c", 2));
     add(&captures, "d", &[]);
@@ -164,20 +175,20 @@ fn queue_has_files_that_wait() {
         attempts: 3,
         reason: "damaged".to_owned(),
     };
-    let mut update = captures.update();
-    update.progress("e", parked.clone());
+    let mut update = captures.update_files();
+    update.set_progress("e", parked.clone());
     update.commit().unwrap();
-    let check = |captures: &Captures| {
-        assert_eq!(names(captures.pending().unwrap()), ["a"]);
-        assert_eq!(names(captures.parked().unwrap()), ["e"]);
-        let counts = Counts {
+    let check = |captures: &CaptureIndex| {
+        assert_eq!(names(captures.pending_files().unwrap()), ["a"]);
+        assert_eq!(names(captures.parked_files().unwrap()), ["e"]);
+        let counts = IndexCounts {
             pending: 1,
             indexed: 1,
             nothing_to_index: 1,
             parked: 1,
             withdrawn: 2,
             captures: 2,
-            ..Counts::default()
+            ..IndexCounts::default()
         };
         assert_eq!(captures.counts(), counts);
         let entry = captures.file_entry("a").unwrap().unwrap();
@@ -191,7 +202,7 @@ fn queue_has_files_that_wait() {
             FileProgress::NothingToIndex
         );
         assert_eq!(captures.file_entry("nothing"), Ok(None));
-        let files = captures.files(Some("b")).unwrap();
+        let files = captures.list_files(Some("b")).unwrap();
         assert_eq!(
             names(files.map(|file| file.map(|file| file.name))),
             ["c", "d", "e", "unheard"]
@@ -208,15 +219,18 @@ fn queue_has_files_that_wait() {
 fn changes_of_a_batch_take_effect_in_order() {
     let (memory, captures) = empty();
     add(&captures, "a", &of_file("a", 4));
-    let mut update = captures.update();
+    let mut update = captures.update_files();
     update
-        .withdraw("a")
-        .delete("a")
-        .progress("a", FileProgress::PENDING);
-    update.delete("b").note("c", None).reinstate("c");
+        .withdraw_file("a")
+        .delete_file("a")
+        .set_progress("a", FileProgress::PENDING);
+    update
+        .delete_file("b")
+        .set_note("c", None)
+        .reinstate_file("c");
     update.commit().unwrap();
     assert_eq!(everything(&captures), []);
-    assert_eq!(names(captures.pending().unwrap()), ["a", "c"]);
+    assert_eq!(names(captures.pending_files().unwrap()), ["a", "c"]);
     let entry = captures.file_entry("a").unwrap().unwrap();
     assert_eq!((entry.captures, entry.is_withdrawn), (0, false));
     let counts = captures.counts();
@@ -232,9 +246,9 @@ fn deleted_file_leaves_nothing() {
     for round in 1..4 {
         add(&captures, "a", &of_file("a", 50));
         assert_eq!(everything(&captures).len(), 50);
-        captures.delete("a").unwrap();
+        captures.delete_file("a").unwrap();
         assert_eq!(everything(&captures), []);
-        assert_eq!(captures.counts(), Counts::default());
+        assert_eq!(captures.counts(), IndexCounts::default());
         if round % 2 == 0 {
             assert_eq!(sweep(&captures), 100);
             assert_eq!(captures.verify().unwrap(), 2);
@@ -250,7 +264,7 @@ fn stored_captures_can_be_compared() {
     let (_memory, captures) = empty();
     let all = of_file("a", 30);
     add(&captures, "a", &all);
-    captures.withdraw("a").unwrap();
+    captures.withdraw_file("a").unwrap();
     for capture in &all {
         assert_eq!(
             captures.find_capture("a", capture, 0).unwrap().as_ref(),
@@ -282,15 +296,15 @@ fn logged_capture_is_shown_at_its_record() {
     expected.offset = Some(700);
     expected.file = Some("old.arc".to_owned());
     // An imported line is as it was, whatever the archive has.
-    let mut set = captures.import("set").unwrap();
-    set.push(&told_of).unwrap();
-    set.complete().unwrap();
+    let mut set = captures.begin_import("set").unwrap();
+    set.push_capture(&told_of).unwrap();
+    set.complete_import().unwrap();
     let imported = everything(&captures);
     assert_eq!(imported.len(), 1);
     add(&captures, "1-metadata-1.arc", &[told_of.clone(), told_of]);
     assert_eq!(everything(&captures), imported, "no file has its record");
-    let mut update = captures.update();
-    update.progress("old.arc", FileProgress::PENDING);
+    let mut update = captures.update_files();
+    update.set_progress("old.arc", FileProgress::PENDING);
     update.commit().unwrap();
     let shown = || {
         let shown = everything(&captures).into_iter();
@@ -299,13 +313,13 @@ fn logged_capture_is_shown_at_its_record() {
             .collect::<Vec<_>>()
     };
     assert_eq!(shown(), [expected.clone(), expected.clone()]);
-    captures.withdraw("old.arc").unwrap();
+    captures.withdraw_file("old.arc").unwrap();
     assert_eq!(everything(&captures), imported);
-    captures.reinstate("old.arc").unwrap();
+    captures.reinstate_file("old.arc").unwrap();
     assert_eq!(shown().len(), 2);
     let mut point = CheckPoint::default();
-    assert_eq!(captures.check(&mut point, 2), Ok(false));
-    assert_eq!(captures.check(&mut point, 2), Ok(true));
+    assert_eq!(captures.check_rows(&mut point, 2), Ok(false));
+    assert_eq!(captures.check_rows(&mut point, 2), Ok(true));
     assert_eq!(point, CheckPoint::default(), "it begins anew");
 }
 
@@ -329,18 +343,20 @@ fn keys_and_names_are_made_again() {
 fn forgotten_files_leave_sets() {
     let (memory, captures) = empty();
     add(&captures, "a", &of_file("a", 40));
-    let mut import = captures.import("set").unwrap();
-    import.push(&of_file("x", 1)[0]).unwrap();
-    import.complete().unwrap();
-    let mut update = captures.update();
-    update.progress("b", FileProgress::PENDING).follow(state(9));
+    let mut import = captures.begin_import("set").unwrap();
+    import.push_capture(&of_file("x", 1)[0]).unwrap();
+    import.complete_import().unwrap();
+    let mut update = captures.update_files();
+    update
+        .set_progress("b", FileProgress::PENDING)
+        .set_position(state(9));
     update.commit().unwrap();
     captures.forget_files().unwrap();
-    let check = |captures: &Captures| {
+    let check = |captures: &CaptureIndex| {
         assert_eq!(everything(captures), of_file("x", 1));
         assert_eq!(captures.follow_position(), Ok(None));
-        assert_eq!(captures.files(None).unwrap().count(), 0);
-        assert_eq!(captures.pending().unwrap().count(), 0);
+        assert_eq!(captures.list_files(None).unwrap().count(), 0);
+        assert_eq!(captures.pending_files().unwrap().count(), 0);
         let counts = captures.counts();
         assert_eq!(
             (counts.sets, counts.set_captures, counts.captures),

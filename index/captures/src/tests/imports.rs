@@ -7,25 +7,25 @@ use super::{
     add, answer, answer_with_sources, capture, empty, everything, of_all, of_file, of_url, open,
     sorted,
 };
-use crate::{Captures, ImportError, ImportReport, MAX_LINE, MAX_NAMED};
+use crate::{CaptureIndex, ImportError, ImportReport, MAX_LINE, MAX_NAMED};
 
-fn import(captures: &Captures, set: &str, text: &str) -> ImportReport {
-    let mut import = captures.import(set).unwrap();
-    import.read("input", text.as_bytes()).unwrap();
-    import.complete().unwrap()
+fn import(captures: &CaptureIndex, set: &str, text: &str) -> ImportReport {
+    let mut import = captures.begin_import(set).unwrap();
+    import.read_lines("input", text.as_bytes()).unwrap();
+    import.complete_import().unwrap()
 }
 
 fn lines(format: &Format, all: &[Capture]) -> String {
     let mut lines = format.header().into_iter().collect::<Vec<_>>();
-    lines.extend(all.iter().map(|capture| format.write(capture)));
+    lines.extend(all.iter().map(|capture| format.write_line(capture)));
     lines.push(String::new());
     lines.join("\n")
 }
 
-fn sweep(captures: &Captures) -> u64 {
+fn sweep(captures: &CaptureIndex) -> u64 {
     let mut removed = 0;
     loop {
-        let swept = captures.sweep(u64::MAX).unwrap();
+        let swept = captures.sweep_rows(u64::MAX).unwrap();
         removed += swept.removed;
         if swept.is_complete {
             return removed;
@@ -42,8 +42,8 @@ fn every_form_is_imported() {
         capture.length = Some(77);
     }
     let (_memory, captures) = empty();
-    let wget = Format::sniff(" CDX a b a m s k r M V g u").unwrap();
-    let tabbed = Format::sniff("\tCDX\tV\tg\tb\ta\tk\tm\ts\tS").unwrap();
+    let wget = Format::sniff_line(" CDX a b a m s k r M V g u").unwrap();
+    let tabbed = Format::sniff_line("\tCDX\tV\tg\tb\ta\tk\tm\ts\tS").unwrap();
     for (format, has_length) in [
         (Format::Cdxj, true),
         (Format::cdx9(), false),
@@ -84,10 +84,10 @@ fn damaged_lines_are_named_and_left_out() {
     let (_memory, captures) = empty();
     let mut bytes = text.into_bytes();
     bytes.extend(b"\xff\xfe 20200101000000 {}\n");
-    let mut import = captures.import("set").unwrap();
-    import.read("one.cdxj", bytes.as_slice()).unwrap();
-    import.read("two.cdxj", good(4).as_bytes()).unwrap();
-    let report = import.complete().unwrap();
+    let mut import = captures.begin_import("set").unwrap();
+    import.read_lines("one.cdxj", bytes.as_slice()).unwrap();
+    import.read_lines("two.cdxj", good(4).as_bytes()).unwrap();
+    let report = import.complete_import().unwrap();
     assert_eq!((report.captures, report.damaged), (4, 5));
     let numbers: Vec<_> = report
         .damaged_lines
@@ -123,7 +123,7 @@ fn set_is_replaced_by_its_name_only() {
     assert_eq!(report.replaced, Some(7));
     let expected = sorted([named("a", 5), named("b", 3), named("c", 2)].concat());
     assert_eq!(sorted(everything(&captures)), expected);
-    let sets: Vec<_> = captures.sets().unwrap().map(Result::unwrap).collect();
+    let sets: Vec<_> = captures.list_sets().unwrap().map(Result::unwrap).collect();
     let sets: Vec<_> = sets
         .iter()
         .map(|set| (set.name.as_str(), set.captures))
@@ -163,10 +163,10 @@ fn cut_off_import_is_invisible() {
     for count in [3, 30_000] {
         let (memory, captures) = empty();
         import(&captures, "x", &lines(&Format::Cdxj, &of_file("old", 4)));
-        let mut cut_off = captures.import("x").unwrap().in_small_files();
+        let mut cut_off = captures.begin_import("x").unwrap().in_small_files();
         for (number, mut capture) in of_file("", count).into_iter().enumerate() {
             capture.file = Some(format!("file {}", number % 100));
-            cut_off.push(&capture).unwrap();
+            cut_off.push_capture(&capture).unwrap();
         }
         assert_eq!(everything(&captures), sorted(of_file("old", 4)));
         assert_eq!(sweep(&captures), 0, "the import continues");
@@ -208,14 +208,14 @@ fn import_in_files_is_as_any_other() {
         let imported = |is_in_files: bool| {
             let (memory, captures) = empty();
             add(&captures, "a", &of_file("a", 50));
-            let mut import = captures.import("set").unwrap();
+            let mut import = captures.begin_import("set").unwrap();
             if is_in_files {
                 import = import.in_small_files();
             }
             for input in &inputs {
-                import.read("input", input.as_bytes()).unwrap();
+                import.read_lines("input", input.as_bytes()).unwrap();
             }
-            let report = import.complete().unwrap();
+            let report = import.complete_import().unwrap();
             assert_eq!(report.captures, 9000);
             let query = of_all();
             let all = answer_with_sources(&captures, &query);
@@ -241,7 +241,7 @@ fn withdrawn_file_is_hidden_in_sets() {
     import(&captures, "x", &lines(&Format::Cdxj, &all));
     assert_eq!(sorted(everything(&captures)), all);
     add(&captures, "a", &of_file("a", 5));
-    captures.withdraw("a").unwrap();
+    captures.withdraw_file("a").unwrap();
     assert_eq!(everything(&captures), sorted(foreign.clone()));
     captures.forget_files().unwrap();
     let counts = captures.counts();
@@ -250,7 +250,7 @@ fn withdrawn_file_is_hidden_in_sets() {
     let captures = open(&memory);
     assert_eq!(captures.counts(), counts);
     assert_eq!(everything(&captures), sorted(foreign));
-    captures.reinstate("a").unwrap();
+    captures.reinstate_file("a").unwrap();
     assert_eq!(sorted(everything(&captures)), all);
 }
 
@@ -302,10 +302,13 @@ fn foreign_keys_are_made_again() {
 #[test]
 fn failing_input_stops_the_import() {
     let (_memory, captures) = empty();
-    assert!(matches!(captures.import(""), Err(ImportError::NoName)));
-    let mut import = captures.import("set").unwrap();
+    assert!(matches!(
+        captures.begin_import(""),
+        Err(ImportError::NoName)
+    ));
+    let mut import = captures.begin_import("set").unwrap();
     let error = import
-        .read(
+        .read_lines(
             "tape",
             std::io::BufReader::new(FailingReader::new(b"", "broken")),
         )

@@ -8,7 +8,7 @@ use archive_formats::cdx::Capture;
 
 use super::{add, answer, capture, empty, everything, of_all, of_file, of_url};
 use crate::keys::KeyRules;
-use crate::{Captures, KeyChange, Memory, OpenError, OpenOptions};
+use crate::{CaptureIndex, KeyChange, MemoryPlace, OpenIndexError, OpenOptions};
 
 /// Rules by which URLs were keys as they are.
 fn plain() -> OpenOptions {
@@ -23,18 +23,18 @@ fn plain() -> OpenOptions {
 /// Fails if an index of older rules is searched by new ones, loses a capture, or does not say that it was changed.
 #[test]
 fn older_keys_are_made_again() {
-    let memory = Memory::new().unwrap();
-    let old = Captures::open_in_memory(&memory, &plain()).unwrap();
+    let memory = MemoryPlace::new().unwrap();
+    let old = CaptureIndex::open_in_memory(&memory, &plain()).unwrap();
     assert!(old.is_new && old.rekeyed.is_none());
     let captures = old.captures;
     add(&captures, "a", &of_file("a", 5000));
     add(&captures, "hidden", &of_file("hidden", 10));
-    captures.withdraw("hidden").unwrap();
-    let mut import = captures.import("set").unwrap();
+    captures.withdraw_file("hidden").unwrap();
+    let mut import = captures.begin_import("set").unwrap();
     let mut keyless = Capture::new("only,key)/", "20200101000000".parse().unwrap());
     keyless.mime = Some("text/html".to_owned());
-    import.push(&keyless).unwrap();
-    import.complete().unwrap();
+    import.push_capture(&keyless).unwrap();
+    import.complete_import().unwrap();
     assert!(
         everything(&captures)
             .iter()
@@ -44,7 +44,7 @@ fn older_keys_are_made_again() {
     );
     drop(captures);
 
-    let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+    let opened = CaptureIndex::open_in_memory(&memory, &OpenOptions::default()).unwrap();
     let rekeyed = KeyChange {
         from: 0,
         to: 1,
@@ -56,20 +56,20 @@ fn older_keys_are_made_again() {
     let mut expected = super::sorted(of_file("a", 5000));
     expected.push(keyless);
     assert_eq!(everything(&captures), expected);
-    captures.reinstate("hidden").unwrap();
+    captures.reinstate_file("hidden").unwrap();
     let found = answer(&captures, &of_url("http://www.a.dk/3"));
     assert!(found.len() > 700, "{}", found.len());
-    captures.withdraw("hidden").unwrap();
+    captures.withdraw_file("hidden").unwrap();
     drop(captures);
 
     // And back, and forth again: both tables have been in use.
-    let back = Captures::open_in_memory(&memory, &plain()).unwrap();
+    let back = CaptureIndex::open_in_memory(&memory, &plain()).unwrap();
     assert_eq!(back.rekeyed.unwrap().changed, 5010);
     drop(back);
-    let forth = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+    let forth = CaptureIndex::open_in_memory(&memory, &OpenOptions::default()).unwrap();
     assert_eq!(everything(&forth.captures), expected);
     drop(forth);
-    let again = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+    let again = CaptureIndex::open_in_memory(&memory, &OpenOptions::default()).unwrap();
     assert_eq!(again.rekeyed, None);
 }
 
@@ -88,7 +88,7 @@ fn cut_off_change_of_keys_begins_anew() {
     }
     batch.commit().unwrap();
     drop((other, captures));
-    let opened = Captures::open_in_memory(&memory, &plain()).unwrap();
+    let opened = CaptureIndex::open_in_memory(&memory, &plain()).unwrap();
     assert_eq!(opened.rekeyed.unwrap().captures, 20);
     let all = everything(&opened.captures);
     assert!(all.len() == 20 && all.iter().all(|c| c.key.starts_with("plain:")));
@@ -97,7 +97,7 @@ fn cut_off_change_of_keys_begins_anew() {
 /// Returns a closed index on disk with its captures in tables.
 fn on_disk(directory: &Path) -> PathBuf {
     let path = directory.join("captures");
-    let captures = Captures::open(&path, &OpenOptions::default().memory(8 << 20))
+    let captures = CaptureIndex::open(&path, &OpenOptions::default().with_memory(8 << 20))
         .unwrap()
         .captures;
     let mut all = Vec::new();
@@ -170,7 +170,7 @@ fn damaged_index_is_refused_with_words() {
     for (number, (end, deed)) in damages.into_iter().enumerate() {
         let image = copy(&path, &format!("image {number}"));
         deed(&files(&image, end)[0]);
-        let error = Captures::open(&image, &options).unwrap_err();
+        let error = CaptureIndex::open(&image, &options).unwrap_err();
         assert!(error.is_damage(), "{error}");
         let words = error.to_string();
         for part in [
@@ -181,14 +181,14 @@ fn damaged_index_is_refused_with_words() {
         ] {
             assert!(words.contains(part), "{words}");
         }
-        Captures::destroy(&image).unwrap();
-        assert!(Captures::open(&image, &options).unwrap().is_new);
+        CaptureIndex::destroy(&image).unwrap();
+        assert!(CaptureIndex::open(&image, &options).unwrap().is_new);
     }
-    let captures = Captures::open(&path, &options).unwrap().captures;
+    let captures = CaptureIndex::open(&path, &options).unwrap().captures;
     assert_eq!(everything(&captures).len(), 40_000);
-    let busy = Captures::open(&path, &options).unwrap_err();
+    let busy = CaptureIndex::open(&path, &options).unwrap_err();
     assert!(
-        matches!(busy, OpenError::Database(_)) && !busy.is_damage(),
+        matches!(busy, OpenIndexError::Database(_)) && !busy.is_damage(),
         "{busy}"
     );
 }
@@ -207,17 +207,20 @@ fn flipped_bit_never_shortens_an_answer() {
             &image.join(table.file_name().unwrap()),
             length * number / 8 + 50,
         );
-        let Ok(opened) = Captures::open(&image, &OpenOptions::default()) else {
+        let Ok(opened) = CaptureIndex::open(&image, &OpenOptions::default()) else {
             noticed += 1;
             continue;
         };
         let captures = opened.captures;
-        let mut matches = captures.query(&of_all()).unwrap();
+        let mut matches = captures.query_captures(&of_all()).unwrap();
         let good = matches.by_ref().take_while(Result::is_ok).count();
         if good < 40_000 {
             noticed += 1;
             assert!(matches.next().is_none(), "the error is the last item");
-            let errors = captures.query(&of_all()).unwrap().filter(Result::is_err);
+            let errors = captures
+                .query_captures(&of_all())
+                .unwrap()
+                .filter(Result::is_err);
             assert_eq!(errors.count(), 1);
         }
         assert_eq!(

@@ -5,14 +5,14 @@ use std::cmp::Reverse;
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{
     CaptureField, CaptureQuery, Collapse, Cursor, Filter, FilterTest, Keep, KeyMatch, KeyRange,
-    Limit, MatchKind, Order, TimeSpan, distance,
+    Limit, MatchKind, Order, TimeSpan, time_distance,
 };
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
 use tools_testing::Random;
 
 use super::{add, answer, capture, empty, of_url, sorted};
-use crate::Captures;
+use crate::CaptureIndex;
 
 const HOSTS: [&str; 6] = ["a.dk", "www.a.dk", "b.a.dk", "aa.dk", "a.dk:8080", "a-b.dk"];
 const PATHS: [&str; 6] = ["/", "/x", "/x/y", "/xy?b=1&a=2", "/X/", "/~z"];
@@ -61,7 +61,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// Returns an index of some files, one of which is withdrawn and one deleted; and what it shows, in order.
-fn filled(random: &mut Random) -> (crate::Memory, Captures, Vec<Capture>) {
+fn filled(random: &mut Random) -> (crate::MemoryPlace, CaptureIndex, Vec<Capture>) {
     let (memory, captures) = empty();
     let mut shown = Vec::new();
     for file in 0..8 {
@@ -77,9 +77,9 @@ fn filled(random: &mut Random) -> (crate::Memory, Captures, Vec<Capture>) {
         }
         add(&captures, &name, &all);
         if file == 3 {
-            captures.withdraw(&name).unwrap();
+            captures.withdraw_file(&name).unwrap();
         } else if file == 5 {
-            captures.delete(&name).unwrap();
+            captures.delete_file(&name).unwrap();
         } else {
             shown.extend(all);
         }
@@ -130,7 +130,7 @@ fn answers_are_those_of_a_list() {
 }
 
 fn check_orders(
-    captures: &Captures,
+    captures: &CaptureIndex,
     query: &CaptureQuery,
     expected: &[Capture],
     random: &mut Random,
@@ -150,7 +150,12 @@ fn check_orders(
 }
 
 /// Asserts that every limit gives a part of the whole, and that pages put together give the whole.
-fn check_limits(captures: &Captures, query: &CaptureQuery, whole: &[Capture], random: &mut Random) {
+fn check_limits(
+    captures: &CaptureIndex,
+    query: &CaptureQuery,
+    whole: &[Capture],
+    random: &mut Random,
+) {
     let length = whole.len() as u64;
     for count in [0, 1, random.below(length + 1), length, length + 5] {
         let count_in = usize::try_from(count.min(length)).unwrap();
@@ -166,7 +171,7 @@ fn check_limits(captures: &Captures, query: &CaptureQuery, whole: &[Capture], ra
 }
 
 /// Returns all pages of a query, each resumed at the last capture of the one before it.
-fn paged(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
+fn paged(captures: &CaptureIndex, query: &CaptureQuery) -> Vec<Capture> {
     let mut query = query.clone();
     let mut all = Vec::new();
     loop {
@@ -180,7 +185,7 @@ fn paged(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
 }
 
 /// Filters, collapse and limits thin out the whole as they thin out a list.
-fn check_thinning(captures: &Captures, query: &CaptureQuery, whole: &[Capture]) {
+fn check_thinning(captures: &CaptureIndex, query: &CaptureQuery, whole: &[Capture]) {
     let filters = [
         (CaptureField::Status, FilterTest::Exact("200".to_owned())),
         (CaptureField::Mime, FilterTest::Contains("-".to_owned())),
@@ -204,8 +209,10 @@ fn check_thinning(captures: &Captures, query: &CaptureQuery, whole: &[Capture]) 
                         characters,
                     }];
                     (query.keep, query.limit) = (keep, limit);
-                    let accepted = whole.iter().filter(|capture| query.accepts(capture));
-                    let thinned = query.thin(accepted.cloned().map(Ok::<_, ()>));
+                    let accepted = whole
+                        .iter()
+                        .filter(|capture| query.accepts_capture(capture));
+                    let thinned = query.thin_captures(accepted.cloned().map(Ok::<_, ()>));
                     let expected: Vec<_> = thinned.map(|run| run.unwrap().capture).collect();
                     assert_eq!(answer(captures, &query), expected, "{query:?}");
                 }
@@ -233,7 +240,7 @@ fn closest_captures_come_first() {
                 let at: Stamp = at.parse().unwrap();
                 let mut query = of_url(url);
                 query.order = Order::Closest(at);
-                let distance = |c: &Capture| distance(at, c.timestamp);
+                let distance = |c: &Capture| time_distance(at, c.timestamp);
                 let (mut earlier, mut later): (Vec<_>, Vec<_>) = list
                     .iter()
                     .filter(|c| c.key == key)

@@ -10,10 +10,10 @@ use archive_formats::cdx::{Capture, Format, Sorter};
 use archive_formats::crawl_log::DuplicateOrigin;
 use archive_formats::date::Stamp;
 
-use super::fact::{self, Origin, second};
-use super::{BuildError, SortedLines, Workspace};
+use super::fact::{self, Origin, whole_second};
+use super::{DedupBuildError, SortedLines, Workspace};
 use crate::layout::{self, MAX_LINE};
-use crate::report::{BuildProblem, BuildReport, printable};
+use crate::report::{BuildProblem, BuildReport, printable_text};
 
 /// The most steps of a chain. Crawlers write the first capture as the origin, which is one step.
 const MAX_STEPS: u32 = 16;
@@ -23,23 +23,23 @@ const MAX_STEPS: u32 = 16;
 pub(super) struct Graph<'a> {
     /// Lines of [`node_lines`].
     pub(super) nodes: SortedLines<'a>,
-    /// Lines of [`Duplicate::write`].
+    /// Lines of [`Duplicate::write_line`].
     pub(super) duplicates: Sorter,
 }
 
 /// Returns the name of a capture by its place.
 fn place(file: &str, offset: u64) -> String {
-    format!("p {} {offset:020}", layout::key(file))
+    format!("p {} {offset:020}", layout::escape_key(file))
 }
 
 /// Returns the name of a capture by its URL and second.
 fn moment(key: &str, time: Stamp) -> String {
-    format!("u {key} {}", second(time))
+    format!("u {key} {}", whole_second(time))
 }
 
 /// Returns the name of a capture by the id of its record.
 fn record(id: &str) -> String {
-    format!("r {}", layout::key(id))
+    format!("r {}", layout::escape_key(id))
 }
 
 /// Returns the names under which the origin of a capture with this key is sought, the surest first.
@@ -50,7 +50,7 @@ fn names_of_origin(origin: &Origin, key: &str) -> Vec<String> {
         }
         Origin::Record { id, capture } => {
             let capture = capture.as_ref();
-            let moment = capture.map(|(uri, time)| moment(&layout::key(uri), *time));
+            let moment = capture.map(|(uri, time)| moment(&layout::escape_key(uri), *time));
             id.iter().map(|id| record(id)).chain(moment).collect()
         }
     }
@@ -59,7 +59,7 @@ fn names_of_origin(origin: &Origin, key: &str) -> Vec<String> {
 /// Returns the lines of a capture, one for each of its names, each followed by how much is said of the one of that
 /// name: what makes it a revisit comes first, because a revisit must not be taken for a response.
 pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
-    let rank = match (fact::is_revisit(capture), fact::origin(capture)) {
+    let rank = match (fact::is_revisit(capture), fact::capture_origin(capture)) {
         (true, Some(_)) => 0,
         (true, None) => 1,
         (false, _) if capture.digest.is_some() => 2,
@@ -70,7 +70,7 @@ pub(super) fn node_lines(capture: &Capture) -> Vec<String> {
     let moment = moment(&capture.key, capture.timestamp);
     let record = capture.extra("record-id").map(record);
     let names = place.into_iter().chain([moment]).chain(record);
-    let text = Format::Cdxj.write(capture);
+    let text = Format::Cdxj.write_line(capture);
     names
         .map(|name| format!("{name}\t{rank}\t{text}"))
         .collect()
@@ -97,7 +97,7 @@ impl Node {
     }
 
     fn capture(&self) -> Option<Capture> {
-        Format::Cdxj.read(&self.text).ok()
+        Format::Cdxj.read_line(&self.text).ok()
     }
 }
 
@@ -122,7 +122,7 @@ impl Duplicate {
             steps: 0,
             capture: capture.clone(),
         };
-        if let Some(origin) = fact::origin(capture) {
+        if let Some(origin) = fact::capture_origin(capture) {
             duplicate.lead_to(&origin, &capture.key);
         }
         duplicate
@@ -136,8 +136,8 @@ impl Duplicate {
     }
 
     /// Returns the line of this duplicate.
-    pub(super) fn write(&self) -> String {
-        let capture = Format::Cdxj.write(&self.capture);
+    pub(super) fn write_line(&self) -> String {
+        let capture = Format::Cdxj.write_line(&self.capture);
         let otherwise = self.otherwise.as_deref().unwrap_or_default();
         format!("{}\t{:02}\t{otherwise}\t{capture}", self.name, self.steps)
     }
@@ -152,12 +152,12 @@ impl Duplicate {
             name: name.to_owned(),
             otherwise: Some(otherwise.to_owned()).filter(|name| !name.is_empty()),
             steps: steps.parse().ok()?,
-            capture: Format::Cdxj.read(capture).ok()?,
+            capture: Format::Cdxj.read_line(capture).ok()?,
         })
     }
 
     fn uri(&self) -> String {
-        printable(self.capture.original.as_deref().unwrap_or_default())
+        printable_text(self.capture.original.as_deref().unwrap_or_default())
     }
 }
 
@@ -166,11 +166,11 @@ impl Duplicate {
 /// # Errors
 ///
 /// Those of the temporary files.
-pub(super) fn follow(
+pub(super) fn follow_chains(
     graph: Graph<'_>,
     workspace: Workspace<'_>,
     report: &mut BuildReport,
-) -> Result<Sorter, BuildError> {
+) -> Result<Sorter, DedupBuildError> {
     let mut nodes = graph.nodes;
     let mut follower = ChainFollower {
         captures: workspace.sorter(),
@@ -203,9 +203,9 @@ impl ChainFollower<'_> {
         nodes: &mut SortedLines<'_>,
         duplicates: &mut SortedLines<'_>,
         is_first: bool,
-    ) -> Result<(), BuildError> {
+    ) -> Result<(), DedupBuildError> {
         let mut nodes = nodes.lines()?;
-        let mut next = || -> Result<Option<Node>, BuildError> {
+        let mut next = || -> Result<Option<Node>, DedupBuildError> {
             let line = nodes.next().transpose()?;
             Ok(line.as_deref().and_then(Node::read))
         };
@@ -233,9 +233,9 @@ impl ChainFollower<'_> {
     fn advance(
         &mut self,
         before: Option<Node>,
-        next: &mut impl FnMut() -> Result<Option<Node>, BuildError>,
+        next: &mut impl FnMut() -> Result<Option<Node>, DedupBuildError>,
         is_first: bool,
-    ) -> Result<Option<Node>, BuildError> {
+    ) -> Result<Option<Node>, DedupBuildError> {
         let name = before.map(|node| node.name);
         loop {
             let Some(node) = next()? else { return Ok(None) };
@@ -252,37 +252,38 @@ impl ChainFollower<'_> {
     }
 
     /// Moves a duplicate on from its origin.
-    fn step(&mut self, mut duplicate: Duplicate, origin: &Capture) -> Result<(), BuildError> {
+    fn step(&mut self, mut duplicate: Duplicate, origin: &Capture) -> Result<(), DedupBuildError> {
         if !fact::is_revisit(origin) {
             return self.first_capture(&duplicate, origin);
         }
         duplicate.steps += 1;
         if duplicate.steps > MAX_STEPS {
             let uri = duplicate.uri();
-            self.report.add(BuildProblem::Loop { uri });
+            self.report.add_problem(BuildProblem::Loop { uri });
             return Ok(());
         }
-        let Some(next) = fact::origin(origin) else {
+        let Some(next) = fact::capture_origin(origin) else {
             let uri = duplicate.uri();
             let origin = None;
-            self.report.add(BuildProblem::Dangling { uri, origin });
+            self.report
+                .add_problem(BuildProblem::Dangling { uri, origin });
             return Ok(());
         };
         duplicate.lead_to(&next, &origin.key);
         fact::set_origin(&mut duplicate.capture, Some(next));
-        self.later.push(duplicate.write().as_bytes())?;
+        self.later.push(duplicate.write_line().as_bytes())?;
         Ok(())
     }
 
     /// Tries the other name of a duplicate, if there is one: no capture has this one.
-    fn seek_otherwise(&mut self, mut duplicate: Duplicate) -> Result<(), BuildError> {
+    fn seek_otherwise(&mut self, mut duplicate: Duplicate) -> Result<(), DedupBuildError> {
         if let Some(name) = duplicate.otherwise.take() {
             duplicate.name = name;
-            self.later.push(duplicate.write().as_bytes())?;
+            self.later.push(duplicate.write_line().as_bytes())?;
             return Ok(());
         }
-        let origin = fact::origin(&duplicate.capture);
-        self.report.add(BuildProblem::Dangling {
+        let origin = fact::capture_origin(&duplicate.capture);
+        self.report.add_problem(BuildProblem::Dangling {
             uri: duplicate.uri(),
             origin: origin.map(|origin| origin.to_string()),
         });
@@ -290,14 +291,18 @@ impl ChainFollower<'_> {
     }
 
     /// Ends a duplicate at its first capture: that content is found under its URL, too.
-    fn first_capture(&mut self, duplicate: &Duplicate, first: &Capture) -> Result<(), BuildError> {
+    fn first_capture(
+        &mut self,
+        duplicate: &Duplicate,
+        first: &Capture,
+    ) -> Result<(), DedupBuildError> {
         let line = &duplicate.capture;
         let is_other = |(one, other): (&String, &String)| one != other;
         let digests = line.digest.as_ref().zip(first.digest.as_ref());
         if digests.is_some_and(is_other) {
-            self.report.add(BuildProblem::Contradiction {
+            self.report.add_problem(BuildProblem::Contradiction {
                 uri: duplicate.uri(),
-                file: printable(first.file.as_deref().unwrap_or_default()),
+                file: printable_text(first.file.as_deref().unwrap_or_default()),
                 offset: first.offset.unwrap_or_default(),
             });
             return Ok(());
@@ -316,14 +321,14 @@ impl ChainFollower<'_> {
     }
 
     /// Adds a line of the section by URL.
-    fn push_capture(&mut self, capture: &Capture) -> Result<(), BuildError> {
+    fn push_capture(&mut self, capture: &Capture) -> Result<(), DedupBuildError> {
         if capture.digest.is_none() || capture.file.is_none() {
             return Ok(());
         }
-        let line = Format::Cdxj.write(capture);
+        let line = Format::Cdxj.write_line(capture);
         if line.len() > MAX_LINE {
-            let uri = printable(&capture.key);
-            self.report.add(BuildProblem::LongLine { uri });
+            let uri = printable_text(&capture.key);
+            self.report.add_problem(BuildProblem::LongLine { uri });
             return Ok(());
         }
         self.captures.push(line.as_bytes())?;

@@ -11,7 +11,7 @@ use archive_formats::crawl_log::{CrawlLogLine, DuplicateOrigin};
 use archive_formats::date::{Stamp, WarcDate};
 
 use crate::layout;
-use crate::report::printable;
+use crate::report::printable_text;
 
 /// The extra field of a revisit: the time of its origin, or [`UNKNOWN`].
 const REVISIT: &str = "revisit";
@@ -50,15 +50,15 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Place(DuplicateOrigin { file, offset, time }) => {
-                write!(f, "{}, offset {offset}, {time}", printable(file))
+                write!(f, "{}, offset {offset}, {time}", printable_text(file))
             }
             Self::Record { id, capture } => {
                 if let Some((uri, time)) = capture {
-                    write!(f, "{} of {time}", printable(uri))?;
+                    write!(f, "{} of {time}", printable_text(uri))?;
                 }
                 let separator = if capture.is_some() { ", " } else { "" };
                 match id {
-                    Some(id) => write!(f, "{separator}record {}", printable(id)),
+                    Some(id) => write!(f, "{separator}record {}", printable_text(id)),
                     None => Ok(()),
                 }
             }
@@ -105,20 +105,20 @@ impl FactKind {
 impl Fact {
     /// Returns the line. The number of the record comes last: it depends on the order in which files are read, and no
     /// result may.
-    pub(super) fn write(&self) -> String {
+    pub(super) fn write_line(&self) -> String {
         format!(
             "{}\t{}\t{}\t{}\t{}\t{:020}",
-            layout::key(&self.job),
+            layout::escape_key(&self.job),
             self.capture.key,
-            second(self.capture.timestamp),
+            whole_second(self.capture.timestamp),
             self.kind.letter(),
-            Format::Cdxj.write(&self.capture),
+            Format::Cdxj.write_line(&self.capture),
             self.record
         )
     }
 
     /// Reads a line that [`write`](Self::write) has made.
-    pub(super) fn read(line: &str) -> Option<Self> {
+    pub(super) fn read_line(line: &str) -> Option<Self> {
         let (line, record) = line.rsplit_once('\t')?;
         let mut fields = line.splitn(5, '\t');
         let job = fields.next()?;
@@ -130,13 +130,13 @@ impl Fact {
             job: job.to_owned(),
             kind: FactKind::ALL.into_iter().find(|one| one.letter() == kind)?,
             record: record.parse().ok()?,
-            capture: Format::Cdxj.read(capture).ok()?,
+            capture: Format::Cdxj.read_line(capture).ok()?,
         })
     }
 }
 
 /// Returns the second of a time, with 14 digits.
-pub(super) fn second(time: Stamp) -> Stamp {
+pub(super) fn whole_second(time: Stamp) -> Stamp {
     Stamp::from_time(time.time())
 }
 
@@ -160,13 +160,13 @@ pub(super) enum NoCapture {
 
 /// Reads a line of our own index of captures.
 pub(super) fn from_captures(line: &str) -> Result<Capture, NoCapture> {
-    let read = Format::Cdxj.read(line);
+    let read = Format::Cdxj.read_line(line);
     let mut capture = normal(read.map_err(|error| NoCapture::Bad(error.to_string()))?)?;
     let digest = capture
         .digest
         .as_deref()
         .filter(|text| !matches!(*text, "" | "-"));
-    let digest = layout::digest(digest.ok_or(NoCapture::Other)?);
+    let digest = layout::parse_digest(digest.ok_or(NoCapture::Other)?);
     let digest = digest.ok_or_else(|| NoCapture::Bad("its digest cannot be read".to_owned()))?;
     capture.digest = Some(digest.to_string());
     let given = std::mem::take(&mut capture.extra);
@@ -203,11 +203,11 @@ pub(super) fn from_index(line: &str) -> Result<Capture, NoCapture> {
         return Err(NoCapture::Other);
     }
     let mut capture = normal(
-        Format::sniff(line)
-            .and_then(|form| form.read(line))
+        Format::sniff_line(line)
+            .and_then(|form| form.read_line(line))
             .map_err(bad)?,
     )?;
-    let digest = capture.digest.as_deref().and_then(layout::digest);
+    let digest = capture.digest.as_deref().and_then(layout::parse_digest);
     // The MD5 of NetarchiveSuite is of other bytes than a payload digest.
     let digest = digest.map(|digest| digest.to_string());
     capture.digest = digest.filter(|digest| digest.starts_with("sha1:"));
@@ -225,7 +225,7 @@ fn normal(mut capture: Capture) -> Result<Capture, NoCapture> {
     if !is_web(url) {
         return Err(NoCapture::Other);
     }
-    capture.key = layout::key(url);
+    capture.key = layout::escape_key(url);
     capture.offset.ok_or_else(|| missing("offset"))?;
     let file = capture.file.as_deref().filter(|file| !file.is_empty());
     file.ok_or_else(|| missing("file"))?;
@@ -245,7 +245,7 @@ pub(super) fn from_log(line: &str) -> Result<Capture, NoCapture> {
         return Err(NoCapture::Other);
     }
     let time = line.begun.unwrap_or_else(|| Stamp::from_time(line.time));
-    let mut capture = Capture::new(layout::key(&line.uri), second(time));
+    let mut capture = Capture::new(layout::escape_key(&line.uri), whole_second(time));
     let begins = |text: &String| {
         let prefixes = ["duplicate", "deduplicate:", "warcRevisit"];
         prefixes.iter().any(|prefix| text.starts_with(prefix))
@@ -255,7 +255,7 @@ pub(super) fn from_log(line: &str) -> Result<Capture, NoCapture> {
     } else if line.status == 304 || line.annotations.iter().any(begins) {
         set_origin(&mut capture, None);
     }
-    let digest = line.digest.as_deref().and_then(layout::digest);
+    let digest = line.digest.as_deref().and_then(layout::parse_digest);
     capture.digest = digest.map(|digest| digest.to_string());
     capture.status = u16::try_from(line.status).ok();
     capture.mime = line.media_type;
@@ -269,7 +269,7 @@ pub(super) fn is_revisit(capture: &Capture) -> bool {
 }
 
 /// Returns the origin of a revisit, where it is known.
-pub(super) fn origin(capture: &Capture) -> Option<Origin> {
+pub(super) fn capture_origin(capture: &Capture) -> Option<Origin> {
     let time = capture.extra(REVISIT)?.parse().ok();
     if let Some(place) = &capture.original_record {
         return Some(Origin::Place(DuplicateOrigin {

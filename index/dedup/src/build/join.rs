@@ -10,9 +10,9 @@ use archive_formats::cdx::{Capture, Sorter};
 use archive_formats::date::Stamp;
 
 use super::chains::{self, Duplicate, Graph};
-use super::fact::{self, Fact, FactKind, second};
+use super::fact::{self, Fact, FactKind, whole_second};
 use super::metadata::TrustedLines;
-use super::{BuildError, SortedLines, Workspace};
+use super::{DedupBuildError, SortedLines, Workspace};
 use crate::report::BuildReport;
 
 /// The lines of one URL of a job that are joined at once, in bytes. Of more, only equal seconds find each other for
@@ -24,12 +24,12 @@ const JOINED: usize = 1 << 20;
 /// # Errors
 ///
 /// Those of the temporary files.
-pub(super) fn join<'a>(
+pub(super) fn join_lines<'a>(
     mut facts: SortedLines<'_>,
     trusted: &TrustedLines,
     workspace: Workspace<'a>,
     report: &mut BuildReport,
-) -> Result<Graph<'a>, BuildError> {
+) -> Result<Graph<'a>, DedupBuildError> {
     let mut joiner = Joiner {
         nodes: workspace.sorter(),
         duplicates: workspace.sorter(),
@@ -38,7 +38,7 @@ pub(super) fn join<'a>(
     let mut size = 0;
     for line in facts.lines()? {
         let line = line?;
-        let Some(fact) = Fact::read(&line).filter(|fact| trusted.accept(fact)) else {
+        let Some(fact) = Fact::read_line(&line).filter(|fact| trusted.accept_fact(fact)) else {
             continue;
         };
         let is_same = |first: &Fact| first.job == fact.job && first.capture.key == fact.capture.key;
@@ -64,14 +64,20 @@ struct Joiner {
 
 impl Joiner {
     /// Joins the lines of one URL in one job, which are sorted by time.
-    fn group(&mut self, group: &mut Vec<Fact>, report: &mut BuildReport) -> Result<(), BuildError> {
+    fn group(
+        &mut self,
+        group: &mut Vec<Fact>,
+        report: &mut BuildReport,
+    ) -> Result<(), DedupBuildError> {
         let mut records: BTreeMap<Stamp, VecDeque<Capture>> = BTreeMap::new();
         let mut logged = Vec::new();
         for fact in group.drain(..) {
             match fact.kind {
                 FactKind::Capture => self.push_capture(&fact.capture)?,
                 FactKind::Index => {
-                    let same = records.entry(second(fact.capture.timestamp)).or_default();
+                    let same = records
+                        .entry(whole_second(fact.capture.timestamp))
+                        .or_default();
                     same.push_back(fact.capture);
                 }
                 FactKind::Log => logged.push(fact.capture),
@@ -98,7 +104,11 @@ impl Joiner {
     }
 
     /// Adds a line of a log with its record.
-    fn push_line(&mut self, mut line: Capture, record: Option<Capture>) -> Result<(), BuildError> {
+    fn push_line(
+        &mut self,
+        mut line: Capture,
+        record: Option<Capture>,
+    ) -> Result<(), DedupBuildError> {
         if let Some(record) = record {
             if fact::is_revisit(&record) && !fact::is_revisit(&line) {
                 fact::set_origin(&mut line, None);
@@ -114,15 +124,15 @@ impl Joiner {
     }
 
     /// Adds a capture; one that repeats another becomes a duplicate to follow.
-    fn push_capture(&mut self, capture: &Capture) -> Result<(), BuildError> {
-        if fact::origin(capture).is_some() {
+    fn push_capture(&mut self, capture: &Capture) -> Result<(), DedupBuildError> {
+        if fact::capture_origin(capture).is_some() {
             let duplicate = Duplicate::new(capture);
-            self.duplicates.push(duplicate.write().as_bytes())?;
+            self.duplicates.push(duplicate.write_line().as_bytes())?;
         }
         self.push_node(capture)
     }
 
-    fn push_node(&mut self, capture: &Capture) -> Result<(), BuildError> {
+    fn push_node(&mut self, capture: &Capture) -> Result<(), DedupBuildError> {
         for line in chains::node_lines(capture) {
             self.nodes.push(line.as_bytes())?;
         }

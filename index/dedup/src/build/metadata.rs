@@ -10,13 +10,13 @@ use std::io::{self, Read};
 
 use archive_formats::cdx::{Capture, SortError, Sorter};
 use archive_formats::defect::{Class, Defect};
-use archive_formats::digest::{Digest, Hashers, Value};
-use archive_formats::warc::{Compression, ReadError, Reader, Record, RecordSummary};
+use archive_formats::digest::{Digest, DigestValue, Hashers};
+use archive_formats::warc::{Compression, ReadRecordError, Record, RecordSummary, WarcReader};
 
 use super::fact::{self, Fact, FactKind, NoCapture};
 use super::line::{BlockLine, LineReader};
 use crate::layout;
-use crate::report::{BuildProblem, BuildReport, printable};
+use crate::report::{BuildProblem, BuildReport, printable_text};
 
 /// The most bytes of the name of an organisation in the list of jobs.
 const LONGEST_ORGANIZATION: usize = 255;
@@ -39,7 +39,7 @@ struct CaptureIndexes {
 
 impl TrustedLines {
     /// Returns whether a line is used. The log and the CDX of a job are not, where all its captures are there.
-    pub(super) fn accept(&self, fact: &Fact) -> bool {
+    pub(super) fn accept_fact(&self, fact: &Fact) -> bool {
         let captures = self.captures.get(&fact.job);
         let is_complete = captures.is_some_and(|captures| captures.begun == captures.whole);
         let is_needed = fact.kind == FactKind::Capture || !is_complete;
@@ -89,16 +89,16 @@ impl MetadataRecord {
         let mut parameters = query.split('&');
         let job = parameters.find_map(|parameter| parameter.strip_prefix("jobid="));
         let number = job.and_then(|job| job.parse::<u64>().ok());
-        let organization = layout::key(organization);
+        let organization = layout::escape_key(organization);
         let is_short = organization.len() <= LONGEST_ORGANIZATION;
         let numbered_job = number.filter(|_| is_short);
         let job = job.map_or_else(|| file.to_owned(), |job| format!("{organization}/{job}"));
         Some(Self {
             file: file.to_owned(),
-            uri: printable(uri),
+            uri: printable_text(uri),
             offset,
             kind,
-            job: layout::key(&job),
+            job: layout::escape_key(&job),
             numbered_job: numbered_job.map(|number| format!("{organization} {number:020}")),
         })
     }
@@ -117,7 +117,7 @@ impl MetadataRecord {
             record: self.uri.clone(),
             offset: self.offset,
             number,
-            problem: printable(problem),
+            problem: printable_text(problem),
         }
     }
 }
@@ -126,13 +126,13 @@ impl MetadataRecord {
 #[derive(Debug)]
 enum ReadStop {
     /// The file cannot be read. The others are read all the same.
-    File(ReadError),
+    File(ReadRecordError),
     /// Nothing can be sorted any more.
     Sort(SortError),
 }
 
-impl From<ReadError> for ReadStop {
-    fn from(error: ReadError) -> Self {
+impl From<ReadRecordError> for ReadStop {
+    fn from(error: ReadRecordError) -> Self {
         Self::File(error)
     }
 }
@@ -171,7 +171,7 @@ impl Collector {
     /// # Errors
     ///
     /// Those of the sorter.
-    pub(super) fn read<R: Read>(
+    pub(super) fn read_metadata<R: Read>(
         &mut self,
         file: &str,
         source: R,
@@ -180,7 +180,7 @@ impl Collector {
         report.files += 1;
         let before = self.records;
         self.is_damaged = false;
-        let mut reader = Reader::new(source);
+        let mut reader = WarcReader::new(source);
         let ended = self.records(file, &mut reader, report);
         self.name_defects(file, &reader.take_defects(), report);
         self.is_damaged |= ended.is_err();
@@ -194,9 +194,9 @@ impl Collector {
             Err(ReadStop::Sort(error)) => return Err(error),
             Err(ReadStop::File(error)) => {
                 let problem = error.to_string();
-                report.add(BuildProblem::Damage { file, problem });
+                report.add_problem(BuildProblem::Damage { file, problem });
             }
-            Ok(()) if self.records == before => report.add(BuildProblem::Empty { file }),
+            Ok(()) if self.records == before => report.add_problem(BuildProblem::Empty { file }),
             Ok(()) => {}
         }
         Ok(())
@@ -205,15 +205,18 @@ impl Collector {
     fn records<R: Read>(
         &mut self,
         file: &str,
-        reader: &mut Reader<R>,
+        reader: &mut WarcReader<R>,
         report: &mut BuildReport,
     ) -> Result<(), ReadStop> {
         while let Some(record) = reader.next_record()? {
-            let uri = record.header().uri("WARC-Target-URI").unwrap_or_default();
+            let uri = record
+                .header()
+                .read_uri("WARC-Target-URI")
+                .unwrap_or_default();
             let source = MetadataRecord::from_uri(&uri, file, record.offset());
             let end = match &source {
                 Some(source) => self.record(source, record, report)?,
-                None => record.end()?,
+                None => record.read_end()?,
             };
             if source.is_some() && is_cut(&end) && reader.compression() == Compression::Plain {
                 self.trusted.changed.remove(&self.records);
@@ -240,7 +243,7 @@ impl Collector {
         let expected = record.header().text_of("WARC-Block-Digest");
         let expected = expected.and_then(|text| text.parse::<Digest>().ok());
         let expected = expected.and_then(|digest| digest.value().cloned());
-        let hashers = Hashers::new(expected.as_ref().map(Value::algorithm));
+        let hashers = Hashers::new(expected.as_ref().map(DigestValue::algorithm));
         let mut lines = LineReader::new(&mut record, hashers);
         let mut number = 0;
         let mut last = None;
@@ -252,11 +255,13 @@ impl Collector {
                     self.line(source, number, &text, report)?;
                 }
                 BlockLine::Text { text, .. } => last = Some(text),
-                BlockLine::Unusable(problem) => report.add(source.problem(number, &problem)),
+                BlockLine::Unusable(problem) => {
+                    report.add_problem(source.problem(number, &problem));
+                }
             }
         }
         let found = lines.into_hashers().finish();
-        let end = record.end()?;
+        let end = record.read_end()?;
         let is_garbled =
             |defect: &Defect| matches!(defect.class, Class::Crc | Class::Deflate | Class::Isize);
         let is_right = match expected {
@@ -264,7 +269,7 @@ impl Collector {
             None => !end.defects.iter().any(is_garbled),
         };
         if end.complete && !is_right {
-            report.add(BuildProblem::Damage {
+            report.add_problem(BuildProblem::Damage {
                 file: source.file.clone(),
                 problem: format!(
                     "offset {}: {} was changed, by its digest or its compression, and is left out",
@@ -290,9 +295,9 @@ impl Collector {
     fn name_defects(&mut self, file: &str, defects: &[Defect], report: &mut BuildReport) {
         for defect in defects.iter().filter(|defect| defect.class.costs_content()) {
             self.is_damaged = true;
-            report.add(BuildProblem::Damage {
+            report.add_problem(BuildProblem::Damage {
                 file: file.to_owned(),
-                problem: printable(&defect.to_string()),
+                problem: printable_text(&defect.to_string()),
             });
         }
     }
@@ -320,10 +325,10 @@ impl Collector {
                     record: self.records,
                     capture,
                 };
-                self.facts.push(fact.write().as_bytes())?;
+                self.facts.push(fact.write_line().as_bytes())?;
             }
             Err(NoCapture::Other) => {}
-            Err(NoCapture::Bad(problem)) => report.add(source.problem(number, &problem)),
+            Err(NoCapture::Bad(problem)) => report.add_problem(source.problem(number, &problem)),
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use archive_formats::cdx::Format;
 use blake3::Hasher;
 
-use super::{BuildError, SortedLines, Workspace};
+use super::{DedupBuildError, SortedLines, Workspace};
 use crate::layout::{self, Footer, HEADER};
 use crate::report::BuildReport;
 
@@ -24,13 +24,13 @@ pub(super) struct IndexContent<'a> {
 ///
 /// # Errors
 ///
-/// Those of the temporary files, and [`BuildError::Output`].
-pub(super) fn write(
+/// Those of the temporary files, and [`DedupBuildError::Output`].
+pub(super) fn write_sections(
     content: IndexContent<'_>,
     workspace: Workspace<'_>,
     sink: &mut impl Write,
     report: &mut BuildReport,
-) -> Result<(), BuildError> {
+) -> Result<(), DedupBuildError> {
     let IndexContent { mut captures, jobs } = content;
     let mut digests = workspace.sorter();
     let mut output = SealedOutput {
@@ -44,7 +44,7 @@ pub(super) fn write(
     for line in captures.lines()? {
         let line = line?;
         // What was written as CDXJ reads as CDXJ.
-        let capture = Format::Cdxj.read(&line).ok();
+        let capture = Format::Cdxj.read_line(&line).ok();
         let capture =
             capture.and_then(|capture| Some((capture.digest?, capture.key, capture.timestamp)));
         let Some((digest, key, time)) = capture else {
@@ -75,12 +75,12 @@ pub(super) fn write(
         job_count: jobs.len() as u64,
         seal: Hasher::new().finalize(),
     };
-    output.write(&footer.sealed())?;
+    output.write(&footer.sealed_line())?;
     footer.seal = output.hasher.finalize();
     let seal = footer.to_string();
-    let seal = seal.strip_prefix(&footer.sealed()).unwrap_or_default();
+    let seal = seal.strip_prefix(&footer.sealed_line()).unwrap_or_default();
     output.write(seal)?;
-    output.sink.flush().map_err(BuildError::Output)?;
+    output.sink.flush().map_err(DedupBuildError::Output)?;
     report.captures = urls;
     Ok(())
 }
@@ -93,9 +93,9 @@ struct SealedOutput<'a, W> {
 }
 
 impl<W: Write> SealedOutput<'_, W> {
-    fn write(&mut self, text: &str) -> Result<(), BuildError> {
+    fn write(&mut self, text: &str) -> Result<(), DedupBuildError> {
         let written: io::Result<()> = self.sink.write_all(text.as_bytes());
-        written.map_err(BuildError::Output)?;
+        written.map_err(DedupBuildError::Output)?;
         self.hasher.update(text.as_bytes());
         self.length += text.len() as u64;
         Ok(())

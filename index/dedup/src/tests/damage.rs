@@ -35,7 +35,7 @@ fn every_cut_of_metadata_gives_true_places() {
             let built = BuiltIndex::new(&[(name.clone(), bytes[..cut].to_vec())]);
             assert_ne!(built.report.problem_count, 0, "{name} {cut}");
             let index = built.index();
-            most = most.max(index.captures());
+            most = most.max(index.count_captures());
             for n in 0..20 {
                 let url = format!("http://a.dk/{n}");
                 let found = index.latest_by_url(&url).unwrap();
@@ -187,7 +187,7 @@ fn every_cut_of_index_is_refused() {
 fn every_flipped_byte_of_index_is_seen() {
     let bytes = BuiltIndex::new(&[metadata().plain()]).text().into_bytes();
     let whole = opened(&bytes).unwrap();
-    whole.verify().unwrap();
+    whole.verify_file().unwrap();
     for at in 0..bytes.len() {
         for bit in [0x01, 0x80] {
             let mut changed = bytes.clone();
@@ -196,7 +196,7 @@ fn every_flipped_byte_of_index_is_seen() {
                 continue;
             };
             assert!(
-                matches!(index.verify(), Err(DedupError::Damaged { .. })),
+                matches!(index.verify_file(), Err(DedupError::Damaged { .. })),
                 "{at}"
             );
             for url in ["http://a.dk/3", "http://a.dk/none"] {

@@ -36,7 +36,7 @@ example.org 00000000000000000002
     );
     assert_eq!(seal, format!("!blake3 {}\n", blake3::hash(body.as_bytes())));
     let index = built.index();
-    assert_eq!(index.jobs().unwrap(), [1, 2]);
+    assert_eq!(index.list_jobs().unwrap(), [1, 2]);
     let earlier = index.latest_by_url("http://b.dk/æ b").unwrap().unwrap();
     assert_eq!(earlier.uri, "http://b.dk/æ b");
     assert_eq!(earlier.time.to_string(), "20260102030507");
@@ -168,7 +168,7 @@ fn revisits_are_never_in_index() {
 fn empty_index_answers_nothing() {
     let built = BuiltIndex::new(&[]);
     let index = built.index();
-    assert_eq!(index.captures(), 0);
+    assert_eq!(index.count_captures(), 0);
     assert_eq!(index.latest_by_url("http://a.dk/").unwrap(), None);
     assert_eq!(index.by_digest(&sha1("x")).unwrap(), None);
     let found = index.by_url_and_digest("http://a.dk/", &sha1("x"));

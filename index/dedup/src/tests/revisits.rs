@@ -55,7 +55,7 @@ fn own_revisits_lead_to_first_capture() {
         for url in [URL, other, "http://a.dk/third"] {
             assert_eq!(built.place(url, "one"), expected, "{url} {fields:?}");
         }
-        assert_eq!(built.index().jobs().unwrap(), [1, 2, 3]);
+        assert_eq!(built.index().list_jobs().unwrap(), [1, 2, 3]);
     }
 }
 

@@ -6,7 +6,7 @@ use archive_formats::cdx::query::{
 };
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
-use index_captures::{Memory, OpenOptions};
+use index_captures::{MemoryPlace, OpenOptions};
 use index_client::FakeIndex;
 
 use super::*;
@@ -46,24 +46,24 @@ fn all() -> Vec<Capture> {
     all
 }
 
-fn index(all: &[Capture]) -> Captures {
-    let memory = Memory::new().unwrap();
-    let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+fn index(all: &[Capture]) -> CaptureIndex {
+    let memory = MemoryPlace::new().unwrap();
+    let opened = CaptureIndex::open_in_memory(&memory, &OpenOptions::default()).unwrap();
     for file in ["a.warc", "b.warc"] {
-        let mut writer = opened.captures.file(file).unwrap();
+        let mut writer = opened.captures.begin_file(file).unwrap();
         for capture in all {
             if capture.file.as_deref() == Some(file) {
-                writer.push(capture).unwrap();
+                writer.push_capture(capture).unwrap();
             }
         }
-        writer.complete(None).unwrap();
+        writer.complete_file(None).unwrap();
     }
     opened.captures
 }
 
-fn answer_of(captures: &Captures, query: &CaptureQuery) -> Vec<Capture> {
+fn answer_of(captures: &CaptureIndex, query: &CaptureQuery) -> Vec<Capture> {
     let mut found = Vec::new();
-    let count = answer(captures, query, |capture| {
+    let count = answer_query(captures, query, |capture| {
         found.push(capture);
         true
     });
@@ -143,15 +143,15 @@ fn check(query: &CaptureQuery, found: &[Capture], expected: &[Capture]) {
 #[test]
 fn imported_captures_name_their_set() {
     let captures = index(&all());
-    let mut set = captures.import("old").unwrap();
+    let mut set = captures.begin_import("old").unwrap();
     let line = "example,a)/ 20010101000000 {\"url\": \"http://a.example/\", \"filename\": \"o.arc\", \"offset\": \"7\", \"set\": \"other\"}\n";
-    set.read("old.cdxj", line.as_bytes()).unwrap();
-    set.complete().unwrap();
+    set.read_lines("old.cdxj", line.as_bytes()).unwrap();
+    set.complete_import().unwrap();
     let keys = KeyMatch::for_url(MatchKind::Exact, "http://a.example/").unwrap();
     let mut query = CaptureQuery::new(keys);
     let sets = |query: &CaptureQuery| {
         let mut sets = Vec::new();
-        answer(&captures, query, |capture| {
+        answer_query(&captures, query, |capture| {
             sets.push(capture.extra(SET_FIELD).map(str::to_owned));
             true
         })

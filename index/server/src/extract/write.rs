@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::read_line;
 use crate::batch_error::BatchError;
 use crate::follower::{FileOutcome, Follower, content_of};
-use crate::judge::{FileReport, Judgement, judge};
+use crate::judge::{FileReport, Judgement, judge_reading};
 use crate::metrics::Instruments;
 use crate::queue::{BatchNumber, QueueVerdict};
 
@@ -49,7 +49,7 @@ pub(super) struct UnsettledFiles {
 
 impl Extraction {
     /// Writes what comes, and settles the files. Returns those that another replica may have: nothing of them is seen.
-    pub(super) fn write(
+    pub(super) fn write_captures(
         mut self,
         mut lines: mpsc::Receiver<LineStep>,
     ) -> Result<UnsettledFiles, BatchError> {
@@ -58,7 +58,7 @@ impl Extraction {
         let mut writers: BTreeMap<String, FileWriter> = BTreeMap::new();
         for name in &self.names {
             if follower.counts_for(self.number, name) {
-                writers.insert(name.to_string(), captures.file(name.as_str())?);
+                writers.insert(name.to_string(), captures.begin_file(name.as_str())?);
             }
         }
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Extraction {
                         if let Some(writer) = writers.get_mut(&line.file)
                             && line.is_indexed()
                         {
-                            writer.push(&line.capture)?;
+                            writer.push_capture(&line.capture)?;
                             *counts.entry(line.file).or_default() += 1;
                         }
                     }
@@ -123,7 +123,7 @@ impl Extraction {
         let report = self.reports.get(name).cloned().unwrap_or_default();
         let judgement = match &self.problem {
             Some(problem) => Judgement::Damaged(problem.clone()),
-            None => judge(name.as_str(), expected, &report, count),
+            None => judge_reading(name.as_str(), expected, &report, count),
         };
         let outcome = match judgement {
             Judgement::Extracted { defects } => {
@@ -142,7 +142,7 @@ impl Extraction {
             },
             Judgement::Failed(reason) => failure(reason, writer, count),
         };
-        let verdict = self.follower.settle(self.number, name, outcome)?;
+        let verdict = self.follower.settle_file(self.number, name, outcome)?;
         match &verdict {
             QueueVerdict::Indexed => {
                 self.instruments.files_indexed.inc();
@@ -161,7 +161,7 @@ impl Extraction {
             }
             QueueVerdict::Stale => {}
         }
-        self.instruments.show(&self.follower.counts());
+        self.instruments.show_counts(&self.follower.counts());
         Ok(true)
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use archive_client::FeedStep;
 use archive_db::DbError;
 use archive_model::{FeedChange, FeedFile, FeedPosition, FileContent, FileName};
-use index_captures::{FileEntry, FileProgress, FollowPosition};
+use index_captures::{FileInIndex, FileProgress, FollowPosition};
 
 use super::{Follower, FollowerState, MOST_CHANGES, WINDOW, content_of, waiting_file};
 use crate::decide::{FileAction, KnownFile, on_change, on_listing, write_content};
@@ -47,11 +47,11 @@ impl Follower {
             epoch: self.lock().epoch,
             listing: None,
         };
-        Ok((reading, self.position()?))
+        Ok((reading, self.feed_position()?))
     }
 
     /// Returns the position up to which the archive was followed, if it was.
-    pub(crate) fn position(&self) -> Result<Option<FeedPosition>, DbError> {
+    pub(crate) fn feed_position(&self) -> Result<Option<FeedPosition>, DbError> {
         let state = self.captures.follow_position()?;
         Ok(state.and_then(|state| {
             let lineage = u64::from_str_radix(&state.feed, 16).ok()?;
@@ -62,7 +62,7 @@ impl Follower {
 
     /// Applies steps of the feed, in their order. Returns `false` if everything was forgotten meanwhile, and the feed
     /// has to be begun anew; nothing of a reading that was begun before counts.
-    pub(crate) fn apply(
+    pub(crate) fn apply_changes(
         &self,
         steps: Vec<FeedStep>,
         reading: &mut FeedReading,
@@ -133,7 +133,7 @@ impl Follower {
         let last = listed.last().map(|file| file.name.clone());
         let mut update = FileChanges::default();
         let mut listed = listed.into_iter().peekable();
-        for entry in self.captures.files(comparing.after.as_deref())? {
+        for entry in self.captures.list_files(comparing.after.as_deref())? {
             let entry = entry?;
             let is_beyond = last
                 .as_ref()
@@ -181,32 +181,32 @@ impl Follower {
         if changes.is_empty() && position.is_none() {
             return Ok(());
         }
-        let mut update = self.captures.update();
+        let mut update = self.captures.update_files();
         for change in &changes.all {
             let name = change.name.as_str();
             match change.action {
                 FileAction::Nothing => {}
                 FileAction::Index => {
                     update
-                        .progress(name, FileProgress::PENDING)
-                        .note(name, Some(write_content(change.content)));
+                        .set_progress(name, FileProgress::PENDING)
+                        .set_note(name, Some(write_content(change.content)));
                 }
                 FileAction::IndexAnew => {
                     update
-                        .delete(name)
-                        .progress(name, FileProgress::PENDING)
-                        .note(name, Some(write_content(change.content)));
+                        .delete_file(name)
+                        .set_progress(name, FileProgress::PENDING)
+                        .set_note(name, Some(write_content(change.content)));
                 }
                 FileAction::Withdraw => {
-                    update.withdraw(name);
+                    update.withdraw_file(name);
                 }
                 FileAction::Reinstate => {
-                    update.reinstate(name);
+                    update.reinstate_file(name);
                 }
             }
         }
         if let Some(position) = position {
-            update.follow(FollowPosition {
+            update.set_position(FollowPosition {
                 feed: format!("{:016x}", position.lineage),
                 position: position.number,
             });
@@ -237,8 +237,8 @@ impl Follower {
     }
 
     fn put(state: &mut FollowerState, file: WaitingFile, now: Duration) {
-        if state.queue.waiting() < WINDOW {
-            state.queue.put(file, now);
+        if state.queue.count_waiting() < WINDOW {
+            state.queue.put_file(file, now);
         } else {
             state.queue.drop_file(&file.name);
             state.has_more = true;
@@ -302,7 +302,7 @@ impl FileChanges {
     }
 }
 
-fn known_file(entry: &FileEntry) -> KnownFile {
+fn known_file(entry: &FileInIndex) -> KnownFile {
     KnownFile {
         content: content_of(entry),
         is_withdrawn: entry.is_withdrawn,

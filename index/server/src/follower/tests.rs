@@ -4,11 +4,11 @@ use archive_client::FeedStep;
 use archive_daemon::clock::ManualClock;
 use archive_formats::cdx::Capture;
 use archive_model::{ChangeKind, FeedChange, FeedFile, FeedPosition, Root};
-use index_captures::{Memory, OpenOptions};
+use index_captures::{MemoryPlace, OpenOptions};
 
 use super::*;
 
-const LIMITS: QueueLimits = QueueLimits {
+const LIMITS: FileQueueLimits = FileQueueLimits {
     batches: 2,
     files: 10,
     bytes: 1000,
@@ -20,12 +20,12 @@ struct TestFollower {
     follower: Follower,
     clock: ManualClock,
     number: u64,
-    _memory: Memory,
+    _memory: MemoryPlace,
 }
 
 fn test_follower() -> TestFollower {
-    let memory = Memory::new().unwrap();
-    let opened = Captures::open_in_memory(&memory, &OpenOptions::default()).unwrap();
+    let memory = MemoryPlace::new().unwrap();
+    let opened = CaptureIndex::open_in_memory(&memory, &OpenOptions::default()).unwrap();
     let clock = ManualClock::new("2026-11-23T20:00:00Z".parse().unwrap());
     TestFollower {
         follower: Follower::new(opened.captures, LIMITS, clock.clock()),
@@ -66,7 +66,7 @@ impl TestFollower {
 
     fn apply(&self, steps: Vec<FeedStep>) {
         let (mut reading, _) = self.follower.begin_reading().unwrap();
-        assert!(self.follower.apply(steps, &mut reading).unwrap());
+        assert!(self.follower.apply_changes(steps, &mut reading).unwrap());
     }
 
     fn list(&self, files: &[(&str, u8)]) {
@@ -77,7 +77,11 @@ impl TestFollower {
         // The steps are applied one by one, as they may come.
         let (mut reading, _) = self.follower.begin_reading().unwrap();
         for step in steps {
-            assert!(self.follower.apply(vec![step], &mut reading).unwrap());
+            assert!(
+                self.follower
+                    .apply_changes(vec![step], &mut reading)
+                    .unwrap()
+            );
         }
     }
 
@@ -90,11 +94,11 @@ impl TestFollower {
     }
 
     fn writer(&self, file: &str) -> FileWriter {
-        let mut writer = self.follower.captures().file(file).unwrap();
+        let mut writer = self.follower.captures().begin_file(file).unwrap();
         let mut capture = Capture::new("", "20200101000000".parse().unwrap());
         capture.original = Some(format!("http://{file}.example/"));
         capture.offset = Some(0);
-        writer.push(&capture).unwrap();
+        writer.push_capture(&capture).unwrap();
         writer
     }
 
@@ -104,11 +108,11 @@ impl TestFollower {
         while let Some(batch) = self.follower.next_batch().unwrap() {
             for file in &batch.files {
                 let outcome = FileOutcome::Extracted(self.writer(file.name.as_str()));
-                let settled = self.follower.settle(batch.number, &file.name, outcome);
+                let settled = self.follower.settle_file(batch.number, &file.name, outcome);
                 assert_eq!(settled.unwrap(), QueueVerdict::Indexed);
                 read.push(file.name.to_string());
             }
-            self.follower.end(batch.number);
+            self.follower.end_batch(batch.number);
         }
         read
     }
@@ -117,8 +121,8 @@ impl TestFollower {
         let batch = self.follower.next_batch().unwrap().unwrap();
         assert_eq!(batch.files[0].name.as_str(), file);
         let failed = FileOutcome::Failed("damaged".to_owned(), None);
-        let verdict = self.follower.settle(batch.number, &name(file), failed);
-        self.follower.end(batch.number);
+        let verdict = self.follower.settle_file(batch.number, &name(file), failed);
+        self.follower.end_batch(batch.number);
         verdict.unwrap()
     }
 }
@@ -129,7 +133,10 @@ fn changes_lead_to_captures() {
     let mut index = test_follower();
     index.stored(&["b", "a"]);
     assert_eq!(index.follower.counts().pending, 2);
-    assert_eq!(index.follower.position().unwrap(), Some(index.position()));
+    assert_eq!(
+        index.follower.feed_position().unwrap(),
+        Some(index.position())
+    );
     assert_eq!(index.read_all(), ["a", "b"]);
     index.stored(&["a"]);
     assert_eq!(index.read_all(), Vec::<String>::new(), "reported twice");
@@ -162,10 +169,12 @@ fn readings_from_before_a_change_are_stale() {
         index.apply(vec![change]);
         assert!(!index.follower.counts_for(batch.number, &name("a")));
         let outcome = FileOutcome::Extracted(writer);
-        let settled = index.follower.settle(batch.number, &name("a"), outcome);
+        let settled = index
+            .follower
+            .settle_file(batch.number, &name("a"), outcome);
         assert_eq!(settled.unwrap(), QueueVerdict::Stale);
         assert_eq!(index.follower.counts().captures, 0, "{kind:?}");
-        index.follower.end(batch.number);
+        index.follower.end_batch(batch.number);
         let expected: &[&str] = match kind {
             ChangeKind::NewRoot => &["a"],
             ChangeKind::Stored | ChangeKind::Withdrawn | ChangeKind::Restored => &[],
@@ -184,7 +193,7 @@ fn listing_makes_the_index_right() {
     index.read_all();
     index.list(&[("a", 1), ("b", 1), ("d", 2), ("g", 1)]);
     assert_eq!(index.read_all(), ["a", "d", "g"]);
-    let known = index.follower.captures().files(None).unwrap();
+    let known = index.follower.captures().list_files(None).unwrap();
     let known: Vec<_> = known.map(|entry| entry.unwrap().name).collect();
     assert_eq!(known, ["a", "b", "d", "f", "g", "h"]);
     let counts = index.follower.counts();
@@ -222,10 +231,10 @@ fn failures_park_and_retry_frees() {
     let (since, reason) = split_reason(&reason);
     assert_eq!((since.is_some(), reason), (true, "damaged"));
     assert_eq!(index.follower.next_batch().unwrap(), None);
-    let unknown = index.follower.retry(&[name("a"), name("b")]).unwrap();
+    let unknown = index.follower.retry_files(&[name("a"), name("b")]).unwrap();
     assert_eq!(unknown, Err(name("b")));
     assert_eq!(index.follower.counts().parked, 1, "nothing was done");
-    assert_eq!(index.follower.retry(&[]).unwrap(), Ok(1));
+    assert_eq!(index.follower.retry_files(&[]).unwrap(), Ok(1));
     assert_eq!(index.read_all(), ["a"]);
 }
 
@@ -237,9 +246,9 @@ fn outage_of_nodes_parks_no_file() {
     for _ in 0..5 {
         let batch = index.follower.next_batch().unwrap().unwrap();
         let unread = FileOutcome::Unread("its nodes are down".to_owned());
-        let verdict = index.follower.settle(batch.number, &name("a"), unread);
+        let verdict = index.follower.settle_file(batch.number, &name("a"), unread);
         assert_eq!(verdict.unwrap(), retry(0, "its nodes are down"));
-        index.follower.end(batch.number);
+        index.follower.end_batch(batch.number);
         assert_eq!(index.follower.next_batch().unwrap(), None);
         index.clock.advance(index.follower.next_turn().unwrap());
     }
@@ -262,10 +271,18 @@ fn forgotten_index_begins_with_a_listing() {
     assert!(after.is_some());
     assert_eq!(index.follower.forget_files().unwrap(), 1);
     let late = index.change(ChangeKind::Stored, "b", 1);
-    assert!(!index.follower.apply(vec![late], &mut reading).unwrap());
-    assert_eq!(index.follower.position().unwrap(), None);
+    assert!(
+        !index
+            .follower
+            .apply_changes(vec![late], &mut reading)
+            .unwrap()
+    );
+    assert_eq!(index.follower.feed_position().unwrap(), None);
     assert_eq!(index.read_all(), Vec::<String>::new());
     index.list(&[("a", 1), ("b", 1)]);
     assert_eq!(index.read_all(), ["a", "b"]);
-    assert_eq!(index.follower.position().unwrap(), Some(index.position()));
+    assert_eq!(
+        index.follower.feed_position().unwrap(),
+        Some(index.position())
+    );
 }

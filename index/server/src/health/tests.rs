@@ -20,24 +20,24 @@ fn capture(number: u64) -> Capture {
 
 /// Fills the database with captures of a file and of a set, and closes it.
 fn fill(data: &Path) {
-    let opened = open(data, MEMORY).unwrap();
+    let opened = open_index(data, MEMORY).unwrap();
     assert_eq!(opened.rebuilt, None);
-    let mut writer = opened.captures.file("a.warc").unwrap();
+    let mut writer = opened.captures.begin_file("a.warc").unwrap();
     for number in 0..5000 {
-        writer.push(&capture(number)).unwrap();
+        writer.push_capture(&capture(number)).unwrap();
     }
-    writer.complete(None).unwrap();
-    let mut set = opened.captures.import("old").unwrap();
+    writer.complete_file(None).unwrap();
+    let mut set = opened.captures.begin_import("old").unwrap();
     let line = "org,old)/ 20010101000000 {\"url\": \"http://old.org/\", \"filename\": \"o.arc\", \"offset\": \"7\"}\n";
-    set.read("old.cdxj", line.as_bytes()).unwrap();
-    set.complete().unwrap();
-    opened.health.note(&opened.captures).unwrap();
+    set.read_lines("old.cdxj", line.as_bytes()).unwrap();
+    set.complete_import().unwrap();
+    opened.health.note_damage(&opened.captures).unwrap();
 }
 
 /// Returns the number of captures that a query gives, all of them read.
-fn count(captures: &Captures) -> Result<usize, DbError> {
+fn count(captures: &CaptureIndex) -> Result<usize, DbError> {
     let found = captures
-        .query(&CaptureQuery::new(KeyMatch::Within(KeyRange::all())))
+        .query_captures(&CaptureQuery::new(KeyMatch::Within(KeyRange::all())))
         .unwrap();
     let mut count = 0;
     for capture in found {
@@ -74,7 +74,7 @@ fn filled(directory: &Path) -> PathBuf {
     let data = directory.join("captures");
     fill(&data);
     // The rows in its log are written to tables when it is opened again.
-    let opened = open(&data, MEMORY).unwrap();
+    let opened = open_index(&data, MEMORY).unwrap();
     assert_eq!(opened.rebuilt, None);
     assert_eq!(count(&opened.captures).unwrap(), 5001);
     assert_eq!(opened.health.lost_sets(), BTreeSet::new());
@@ -85,7 +85,7 @@ fn filled(directory: &Path) -> PathBuf {
 
 /// Opens a damaged database: it is begun anew, says why, and names the set that went with it until it is there again.
 fn is_begun_anew(data: &Path, what: &str) {
-    let opened = open(data, MEMORY).unwrap();
+    let opened = open_index(data, MEMORY).unwrap();
     let rebuilt = opened.rebuilt.clone();
     let reason = rebuilt.unwrap_or_else(|| panic!("{what}: it passes for whole"));
     assert!(!reason.is_empty(), "{what}");
@@ -93,14 +93,19 @@ fn is_begun_anew(data: &Path, what: &str) {
     let lost = BTreeSet::from(["old".to_owned()]);
     assert_eq!(opened.health.lost_sets(), lost, "{what}");
     drop(opened);
-    let again = open(data, MEMORY).unwrap();
+    let again = open_index(data, MEMORY).unwrap();
     assert_eq!(
         (again.rebuilt, again.health.lost_sets()),
         (None, lost),
         "{what}"
     );
-    again.captures.import("old").unwrap().complete().unwrap();
-    again.health.note(&again.captures).unwrap();
+    again
+        .captures
+        .begin_import("old")
+        .unwrap()
+        .complete_import()
+        .unwrap();
+    again.health.note_damage(&again.captures).unwrap();
     assert_eq!(again.health.lost_sets(), BTreeSet::new(), "{what}");
 }
 
@@ -163,7 +168,7 @@ fn flipped_bits_in_tables_are_no_shorter_answers() {
             }
             copy(directory.path(), &image, &data);
             flip(&data.join(table.file_name().unwrap()), at);
-            let opened = open(&data, MEMORY).unwrap();
+            let opened = open_index(&data, MEMORY).unwrap();
             if opened.rebuilt.is_some() {
                 continue;
             }
@@ -174,7 +179,7 @@ fn flipped_bits_in_tables_are_no_shorter_answers() {
                     assert!(error.is_damage(), "{error}");
                     opened.health.check_error(&error);
                     drop(opened);
-                    let again = open(&data, MEMORY).unwrap();
+                    let again = open_index(&data, MEMORY).unwrap();
                     let reason = again.rebuilt.expect("it passes for whole");
                     assert_eq!(reason, error.to_string());
                 }
@@ -198,7 +203,7 @@ fn copy(directory: &Path, from: &Path, to: &Path) {
 #[tokio::test]
 async fn only_damage_ends_the_part() {
     let directory = tempfile::tempdir().unwrap();
-    let opened = open(&directory.path().join("captures"), MEMORY).unwrap();
+    let opened = open_index(&directory.path().join("captures"), MEMORY).unwrap();
     let path = directory.path().to_path_buf();
     let what = "no space".to_owned();
     opened.health.check_error(&DbError::Io {
@@ -207,10 +212,14 @@ async fn only_damage_ends_the_part() {
     });
     let stop = CancellationToken::new();
     stop.cancel();
-    assert!(opened.health.clone().watch(stop).await.is_ok());
+    assert!(opened.health.clone().watch_health(stop).await.is_ok());
     let what = "a block differs".to_owned();
     opened.health.check_error(&DbError::Damaged { path, what });
-    let ended = opened.health.clone().watch(CancellationToken::new()).await;
+    let ended = opened
+        .health
+        .clone()
+        .watch_health(CancellationToken::new())
+        .await;
     assert!(ended.unwrap_err().to_string().contains("a block differs"));
 }
 
@@ -220,7 +229,7 @@ fn unreadable_record_is_passed_over() {
     let directory = tempfile::tempdir().unwrap();
     let data = filled(directory.path());
     fs::write(record_path(&data), b"{\"sequence\": -").unwrap();
-    let opened = open(&data, MEMORY).unwrap();
+    let opened = open_index(&data, MEMORY).unwrap();
     assert_eq!(
         (opened.rebuilt, count(&opened.captures).unwrap()),
         (None, 5001)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const LIMITS: QueueLimits = QueueLimits {
+const LIMITS: FileQueueLimits = FileQueueLimits {
     batches: 2,
     files: 3,
     bytes: 100,
@@ -32,28 +32,28 @@ const fn at(seconds: u64) -> Duration {
 /// Fails if a batch has more files or bytes than it may, or a large file is never read.
 #[test]
 fn batches_keep_their_limits() {
-    let mut queue = Queue::new(LIMITS);
+    let mut queue = FileQueue::new(LIMITS);
     for (text, size) in [("d", 1), ("a", 1), ("c", 1), ("b", 1)] {
-        queue.put(file(text, size), at(0));
+        queue.put_file(file(text, size), at(0));
     }
-    queue.put(file("large", 5000), at(1));
+    queue.put_file(file("large", 5000), at(1));
     let first = queue.next_batch(at(1)).unwrap();
     assert_eq!(names(&first), ["a", "b", "c"]);
     let second = queue.next_batch(at(1)).unwrap();
     assert_eq!(names(&second), ["d"], "the large file would not fit");
     assert_eq!(queue.next_batch(at(1)), None, "two batches are enough");
     assert_eq!(queue.next_turn(at(1)), None);
-    queue.end(second.number, at(1));
+    queue.end_batch(second.number, at(1));
     let third = queue.next_batch(at(1)).unwrap();
     assert_eq!(names(&third), ["d"], "it was not settled");
     assert_eq!(
-        queue.settle(third.number, &name("d"), Attempt::Extracted, at(1)),
+        queue.settle_file(third.number, &name("d"), Attempt::Extracted, at(1)),
         QueueVerdict::Indexed
     );
-    queue.end(third.number, at(1));
+    queue.end_batch(third.number, at(1));
     let fourth = queue.next_batch(at(1)).unwrap();
     assert_eq!(names(&fourth), ["large"]);
-    assert_eq!(queue.waiting(), 0);
+    assert_eq!(queue.count_waiting(), 0);
 }
 
 fn retry(failures: u32, reason: &str) -> QueueVerdict {
@@ -64,26 +64,26 @@ fn retry(failures: u32, reason: &str) -> QueueVerdict {
 /// Fails if a file is tried again at once, more than three times, or together with others after a failure.
 #[test]
 fn third_failure_parks() {
-    let mut queue = Queue::new(LIMITS);
-    queue.put(file("bad", 1), at(0));
-    queue.put(file("good", 1), at(0));
+    let mut queue = FileQueue::new(LIMITS);
+    queue.put_file(file("bad", 1), at(0));
+    queue.put_file(file("good", 1), at(0));
     let mut now = 0;
     let failed = || Attempt::Failed("why".to_owned());
     for (failures, pause) in [(1, 10), (2, 100)] {
         let batch = queue.next_batch(at(now)).unwrap();
-        let verdict = queue.settle(batch.number, &name("bad"), failed(), at(now));
+        let verdict = queue.settle_file(batch.number, &name("bad"), failed(), at(now));
         assert_eq!(verdict, retry(failures, "why"));
         if failures == 1 {
-            let good = queue.settle(batch.number, &name("good"), Attempt::Extracted, at(now));
+            let good = queue.settle_file(batch.number, &name("good"), Attempt::Extracted, at(now));
             assert_eq!(good, QueueVerdict::Indexed);
         } else {
             assert_eq!(names(&batch), ["bad"]);
         }
-        queue.end(batch.number, at(now));
+        queue.end_batch(batch.number, at(now));
         assert_eq!(queue.next_turn(at(now)), Some(at(pause)));
         assert_eq!(queue.next_batch(at(now + pause - 1)), None);
         now += pause;
-        queue.put(file("other", 1), at(now));
+        queue.put_file(file("other", 1), at(now));
         if failures == 2 {
             continue;
         }
@@ -91,31 +91,31 @@ fn third_failure_parks() {
     }
     let batch = queue.next_batch(at(now)).unwrap();
     assert_eq!(names(&batch), ["bad"], "a file that failed is read alone");
-    let verdict = queue.settle(batch.number, &name("bad"), failed(), at(now));
+    let verdict = queue.settle_file(batch.number, &name("bad"), failed(), at(now));
     let parked = QueueVerdict::Parked {
         failures: 3,
         reason: "why".to_owned(),
     };
     assert_eq!(verdict, parked);
-    queue.end(batch.number, at(now));
-    assert_eq!(queue.waiting(), 1, "only the other one");
+    queue.end_batch(batch.number, at(now));
+    assert_eq!(queue.count_waiting(), 1, "only the other one");
 }
 
 /// Fails if files wait behind one that no node reads, or it is parked, or asked for without a pause.
 #[test]
 fn unread_file_waits_without_failures() {
-    let mut queue = Queue::new(LIMITS);
-    queue.put(file("a", 1), at(0));
+    let mut queue = FileQueue::new(LIMITS);
+    queue.put_file(file("a", 1), at(0));
     for attempt in 0..7 {
         let now = at(attempt * 100);
-        queue.put(file("good", 1), now);
+        queue.put_file(file("good", 1), now);
         let batch = queue.next_batch(now).unwrap();
         assert_eq!(names(&batch), ["a", "good"], "{attempt}");
         let unread = Attempt::Unread("its nodes are down".to_owned());
-        let verdict = queue.settle(batch.number, &name("a"), unread, now);
+        let verdict = queue.settle_file(batch.number, &name("a"), unread, now);
         assert_eq!(verdict, retry(0, "its nodes are down"));
-        queue.settle(batch.number, &name("good"), Attempt::Extracted, now);
-        queue.end(batch.number, now);
+        queue.settle_file(batch.number, &name("good"), Attempt::Extracted, now);
+        queue.end_batch(batch.number, now);
         assert_eq!(queue.next_turn(now), Some(at(100)));
     }
 }
@@ -161,7 +161,7 @@ fn every_short_sequence_keeps_the_invariants() {
 }
 
 fn walk(steps: &[Step]) {
-    let mut queue = Queue::new(LIMITS);
+    let mut queue = FileQueue::new(LIMITS);
     let mut model = Model::default();
     let mut batch = None;
     // Far enough apart that every pause is over.
@@ -169,14 +169,14 @@ fn walk(steps: &[Step]) {
         let context = || format!("{steps:?} at {step:?}");
         match step {
             Step::Put => {
-                queue.put(file("a", 1), now);
+                queue.put_file(file("a", 1), now);
                 model = Model {
                     waits: true,
                     ..Model::default()
                 };
             }
             Step::Refill => {
-                queue.refill(file("a", 1), now);
+                queue.refill_file(file("a", 1), now);
                 if !model.waits && model.read.is_none() {
                     model = Model {
                         waits: true,
@@ -190,7 +190,7 @@ fn walk(steps: &[Step]) {
                 model = Model::default();
             }
             Step::Clear => {
-                queue.clear();
+                queue.clear_files();
                 model = Model::default();
             }
             Step::Begin => {
@@ -213,7 +213,7 @@ fn walk(steps: &[Step]) {
             Step::Extract | Step::Miss | Step::Fail => {
                 let Some(number) = batch else { continue };
                 assert_eq!(
-                    queue.counts(number, &name("a")),
+                    queue.counts_for(number, &name("a")),
                     model.read.is_some(),
                     "{}",
                     context()
@@ -223,7 +223,7 @@ fn walk(steps: &[Step]) {
                     Step::Miss => Attempt::Unread(String::new()),
                     _ => Attempt::Extracted,
                 };
-                let verdict = queue.settle(number, &name("a"), attempt, now);
+                let verdict = queue.settle_file(number, &name("a"), attempt, now);
                 let expected = match model.read {
                     None => QueueVerdict::Stale,
                     Some(_) if matches!(step, Step::Extract) => QueueVerdict::Indexed,
@@ -247,7 +247,7 @@ fn walk(steps: &[Step]) {
             }
             Step::End => {
                 let Some(number) = batch.take() else { continue };
-                queue.end(number, now);
+                queue.end_batch(number, now);
                 if let Some(failures) = model.read.take() {
                     model = Model {
                         waits: true,
@@ -257,13 +257,18 @@ fn walk(steps: &[Step]) {
                 }
             }
         }
-        assert_eq!(queue.waiting(), usize::from(model.waits), "{}", context());
+        assert_eq!(
+            queue.count_waiting(),
+            usize::from(model.waits),
+            "{}",
+            context()
+        );
         assert_eq!(queue.turns.len(), queue.waiting.len(), "{}", context());
-        assert!(queue.batches() <= LIMITS.batches, "{}", context());
+        assert!(queue.count_batches() <= LIMITS.batches, "{}", context());
     }
 }
 
 /// Returns whether the queue could begin another batch before it was asked.
-fn batch_room(queue: &Queue, begun: Option<&FileBatch>) -> bool {
-    queue.batches() - usize::from(begun.is_some()) < LIMITS.batches
+fn batch_room(queue: &FileQueue, begun: Option<&FileBatch>) -> bool {
+    queue.count_batches() - usize::from(begun.is_some()) < LIMITS.batches
 }

@@ -6,9 +6,11 @@ use std::path::Path;
 use super::panicked;
 use crate::health::Health;
 use archive_rpc::answers::{Answers, send_blocking};
-use archive_rpc::{IdleTimeout, InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, IdleTimeout, InvalidMessage};
 use bytes::{Buf, Bytes, BytesMut};
-use index_captures::{Captures, Export, ExportError, ExportParts, ExportScope, ImportError};
+use index_captures::{
+    CaptureExport, CaptureExportError, CaptureIndex, ExportParts, ExportScope, ImportError,
+};
 use proto_index::export::ExportFormat;
 use proto_index::sets::{ImportFault, ImportOutcome, SetName};
 use proto_index::wire;
@@ -38,24 +40,24 @@ enum InputStep {
 }
 
 /// Imports a set, to its end or not at all.
-pub(super) async fn import(
-    captures: Captures,
+pub(super) async fn run_import(
+    captures: CaptureIndex,
     health: Health,
     steps: Streaming<wire::ImportRequest>,
     place: OwnedSemaphorePermit,
 ) -> Result<ImportOutcome, Status> {
     let mut steps = IdleTimeout::new(steps, SILENCE);
     let set = match steps.next().await.transpose()?.and_then(|first| first.step) {
-        Some(Step::Open(open)) => SetName::read("set", &open.set)?,
-        _ => return Err(InvalidMessage::missing("open").into()),
+        Some(Step::Open(open)) => SetName::read_set("set", &open.set)?,
+        _ => return Err(InvalidMessage::missing_field("open").into()),
     };
     let (sender, receiver) = mpsc::channel(STEPS);
     let writing = spawn_blocking(move || {
         let _place = place;
         let imported = write(&captures, &health, &set, receiver)?;
         // The set is named beside the database as soon as it is there.
-        let noted = health.note(&captures);
-        noted.map_err(|error| Kind::Storage.status(error.to_string()))?;
+        let noted = health.note_damage(&captures);
+        noted.map_err(|error| CallErrorKind::Storage.to_status(error.to_string()))?;
         Ok(imported)
     });
     let fed = feed(&mut steps, sender).await;
@@ -78,32 +80,33 @@ async fn feed(
                 InputStep::Begin(input.name.chars().take(LONGEST_INPUT).collect())
             }
             Some(Step::Data(data)) if is_begun => InputStep::Data(data),
-            Some(Step::Data(_)) => return Err(InvalidMessage::missing("input").into()),
+            Some(Step::Data(_)) => return Err(InvalidMessage::missing_field("input").into()),
             Some(Step::End(_)) => {
                 _ = sender.send(InputStep::End).await;
                 return Ok(());
             }
             Some(Step::Open(_)) => {
-                return Err(InvalidMessage::invalid("open", "comes a second time").into());
+                return Err(InvalidMessage::invalid_field("open", "comes a second time").into());
             }
-            None => return Err(InvalidMessage::missing("step").into()),
+            None => return Err(InvalidMessage::missing_field("step").into()),
         };
         // The writing has failed, and says why.
         if sender.send(step).await.is_err() {
             return Ok(());
         }
     }
-    Err(Kind::Unavailable.status("the import was cut before its end; nothing of it was taken"))
+    Err(CallErrorKind::Unavailable
+        .to_status("the import was cut before its end; nothing of it was taken"))
 }
 
 fn write(
-    captures: &Captures,
+    captures: &CaptureIndex,
     health: &Health,
     set: &SetName,
     receiver: mpsc::Receiver<InputStep>,
 ) -> Result<ImportOutcome, Status> {
     let mut importer = captures
-        .import(set.as_str())
+        .begin_import(set.as_str())
         .map_err(|error| import_status(health, error))?;
     let mut inputs = Inputs {
         receiver,
@@ -113,13 +116,13 @@ fn write(
     };
     while let Some(name) = inputs.next_input() {
         let lines = BufReader::with_capacity(64 << 10, &mut inputs);
-        let read = importer.read(&name, lines);
+        let read = importer.read_lines(&name, lines);
         read.map_err(|error| import_status(health, error))?;
     }
     if inputs.state != InputState::Ended {
-        return Err(Kind::Unavailable.status("the import was cut before its end"));
+        return Err(CallErrorKind::Unavailable.to_status("the import was cut before its end"));
     }
-    let report = importer.complete();
+    let report = importer.complete_import();
     let report = report.map_err(|error| super::storage(health, &error))?;
     let fault = |damaged: index_captures::DamagedLine| ImportFault {
         input: damaged.input,
@@ -203,21 +206,23 @@ fn import_status(health: &Health, error: ImportError) -> Status {
         health.check_error(error);
     }
     match error {
-        ImportError::Input { source, .. } => Kind::Unavailable.status(source.to_string()),
-        error @ ImportError::NoName => Kind::Invalid.status(error.to_string()),
-        error @ ImportError::Database(_) => Kind::Storage.status(error.to_string()),
+        ImportError::Input { source, .. } => {
+            CallErrorKind::Unavailable.to_status(source.to_string())
+        }
+        error @ ImportError::NoName => CallErrorKind::Invalid.to_status(error.to_string()),
+        error @ ImportError::Database(_) => CallErrorKind::Storage.to_status(error.to_string()),
     }
 }
 
 /// Reads what is to be exported.
-pub(super) fn read_export(request: wire::ExportRequest) -> Result<Export, InvalidMessage> {
-    let format = ExportFormat::read(request.format)?.into_format();
+pub(super) fn read_export(request: wire::ExportRequest) -> Result<CaptureExport, InvalidMessage> {
+    let format = ExportFormat::read_format(request.format)?.into_format();
     let scope = if request.set.is_empty() {
         ExportScope::All
     } else {
-        ExportScope::Set(SetName::read("set", &request.set)?.to_string())
+        ExportScope::Set(SetName::read_set("set", &request.set)?.to_string())
     };
-    Ok(Export {
+    Ok(CaptureExport {
         format,
         scope,
         is_unique: true,
@@ -226,10 +231,10 @@ pub(super) fn read_export(request: wire::ExportRequest) -> Result<Export, Invali
 }
 
 /// Sends an export.
-pub(super) fn export(
-    captures: &Captures,
+pub(super) fn run_export(
+    captures: &CaptureIndex,
     health: &Health,
-    export: &Export,
+    export: &CaptureExport,
     temporary: &Path,
     answers: &Answers<wire::ExportResponse>,
 ) -> Result<(), Status> {
@@ -237,19 +242,21 @@ pub(super) fn export(
         answers,
         ended: None,
     };
-    let report = match captures.export(export, temporary, &mut sending) {
+    let report = match captures.begin_export(export, temporary, &mut sending) {
         Ok(report) => report,
-        Err(ExportError::Output(error)) => {
+        Err(CaptureExportError::Output(error)) => {
             let ended = sending.ended.take();
-            return Err(ended.unwrap_or_else(|| Kind::Storage.status(error.to_string())));
+            return Err(
+                ended.unwrap_or_else(|| CallErrorKind::Storage.to_status(error.to_string()))
+            );
         }
-        Err(error @ ExportError::NoSet(_)) => {
+        Err(error @ CaptureExportError::NoSet(_)) => {
             let said = format!("{error}; `holdfast index status` names the sets");
-            return Err(Kind::NotFound.status(said));
+            return Err(CallErrorKind::NotFound.to_status(said));
         }
-        Err(ExportError::Database(error)) => return Err(super::storage(health, &error)),
-        Err(error @ ExportError::Sort(_)) => {
-            return Err(Kind::Storage.status(error.to_string()));
+        Err(CaptureExportError::Database(error)) => return Err(super::storage(health, &error)),
+        Err(error @ CaptureExportError::Sort(_)) => {
+            return Err(CallErrorKind::Storage.to_status(error.to_string()));
         }
     };
     let end = wire::export_response::End {

@@ -32,7 +32,7 @@ fn value(name: &str, value: &str) -> wire::batch_spec::Value {
 /// Fails if a request at a permitted limit is refused, or its class, names or arguments are not read.
 #[test]
 fn request_at_its_limits_is_read() {
-    let run = JobRun::read(open()).unwrap();
+    let run = JobRun::read_open(open()).unwrap();
     assert_eq!(run.left, LONGEST_TIME);
     assert_eq!(run.spec.program, Program::BuiltIn("file-list".to_owned()));
     assert_eq!((run.class, run.spec.names), (JobClass::Research, None));
@@ -43,25 +43,25 @@ fn request_at_its_limits_is_read() {
     spec.arguments = vec![value("a", ""), value("b", "")];
     spec.names = ["a.warc", "b.warc"].map(str::to_owned).to_vec();
     open.of_index = true;
-    let run = JobRun::read(open).unwrap();
+    let run = JobRun::read_open(open).unwrap();
     assert_eq!(run.component_size, LARGEST_COMPONENT);
     assert_eq!(run.spec.arguments.len(), 2);
     assert_eq!(run.class, JobClass::Index);
     let names = run.spec.names.unwrap();
-    assert_eq!(convert::names(Some(&names)), ["a.warc", "b.warc"]);
+    assert_eq!(convert::wire_names(Some(&names)), ["a.warc", "b.warc"]);
 }
 
 /// Fails if a field of a job run or a reduce step is lost on its way to the node.
 #[test]
 fn run_is_read_as_it_was_written() {
-    let run = JobRun::read(wire::batch_run_request::Open {
+    let run = JobRun::read_open(wire::batch_run_request::Open {
         after: "a.warc".to_owned(),
         left_ms: 9,
         of_index: true,
         ..open()
     })
     .unwrap();
-    assert_eq!(JobRun::read(run.write()), Ok(run.clone()));
+    assert_eq!(JobRun::read_open(run.write_open()), Ok(run.clone()));
     let reduce = JobRun {
         after: None,
         class: JobClass::Research,
@@ -77,7 +77,7 @@ fn wrong_field_is_refused_and_named() {
     let refused = |field: &str, change: &dyn Fn(&mut wire::BatchSpec)| {
         let mut open = open();
         change(open.spec.as_mut().unwrap());
-        let error = JobRun::read(open).unwrap_err().to_string();
+        let error = JobRun::read_open(open).unwrap_err().to_string();
         assert!(error.contains(&format!("`{field}`")), "{field}: {error}");
     };
     refused("time_ms", &|spec| spec.time_ms = 0);
@@ -122,7 +122,7 @@ fn wrong_field_is_refused_and_named() {
         ..open()
     };
     assert!(
-        JobRun::read(nothing)
+        JobRun::read_open(nothing)
             .unwrap_err()
             .to_string()
             .contains("`spec`")
@@ -132,7 +132,7 @@ fn wrong_field_is_refused_and_named() {
         ..open()
     };
     assert!(
-        JobRun::read(no_id)
+        JobRun::read_open(no_id)
             .unwrap_err()
             .to_string()
             .contains("`id`")
@@ -142,7 +142,7 @@ fn wrong_field_is_refused_and_named() {
         ..open()
     };
     assert!(
-        JobRun::read(no_name)
+        JobRun::read_open(no_name)
             .unwrap_err()
             .to_string()
             .contains("`after`")
@@ -155,7 +155,7 @@ fn wrong_field_is_refused_and_named() {
 fn outcome_is_read_as_written() {
     use archive_model::batch::{FailureKind, FileFailure};
     use archive_model::{NodeId, Root, VolumeId};
-    let done = FileOutcome {
+    let done = BatchFileOutcome {
         name: FileName::new("a.warc").unwrap(),
         node: NodeId::new("n1").unwrap(),
         volume: VolumeId::new("v1").unwrap(),

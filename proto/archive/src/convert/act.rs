@@ -4,7 +4,8 @@ use archive_model::{Act, AtticPlace, NodeSelector, VolumeSelector};
 use archive_rpc::InvalidMessage;
 
 use super::{
-    file_name, node_id, optional, optional_root, replica_id, root, root_bytes, typed_id, volume_id,
+    file_name, node_id, optional, optional_root, read_root, replica_id, root_bytes, typed_id,
+    volume_id,
 };
 use crate::wire;
 use crate::wire::ask_request::{
@@ -68,42 +69,46 @@ pub fn node_selector(node: &str, replica: &str) -> Result<NodeSelector, InvalidM
 ///
 /// # Errors
 /// The act is missing, or a field of it is invalid.
-pub fn act(asked: Option<Wire>) -> Result<Act, InvalidMessage> {
-    Ok(match asked.ok_or_else(|| InvalidMessage::missing("act"))? {
-        Wire::Remove(remove) => Act::Remove {
-            name: file_name("name", &remove.name)?,
-            replica: replica_id(&remove.replica)?,
-            checksum: root("checksum", &remove.checksum)?,
-            last_copies: remove.last_copies,
+pub fn read_act(asked: Option<Wire>) -> Result<Act, InvalidMessage> {
+    Ok(
+        match asked.ok_or_else(|| InvalidMessage::missing_field("act"))? {
+            Wire::Remove(remove) => Act::Remove {
+                name: file_name("name", &remove.name)?,
+                replica: replica_id(&remove.replica)?,
+                checksum: read_root("checksum", &remove.checksum)?,
+                last_copies: remove.last_copies,
+            },
+            Wire::Purge(purge) => Act::Purge {
+                checksum: optional_root("checksum", &purge.checksum)?,
+                last_copies: purge.last_copies,
+                place: attic_place(&purge)?,
+            },
+            Wire::RetireVolume(retire) => Act::RetireVolume {
+                volume: volume_selector(&retire.volume, &retire.node, &retire.replica)?,
+                last_copies: retire.last_copies,
+            },
+            Wire::RetireNode(retire) => Act::RetireNode {
+                node: node_selector(&retire.node, &retire.replica)?,
+                last_copies: retire.last_copies,
+            },
+            Wire::RetireReplica(retire) => Act::RetireReplica(replica_id(&retire.replica)?),
+            Wire::ReinstateVolume(volume) => {
+                let volume = volume_selector(&volume.volume, &volume.node, &volume.replica)?;
+                Act::ReinstateVolume(volume)
+            }
+            Wire::ReinstateNode(node) => {
+                Act::ReinstateNode(node_selector(&node.node, &node.replica)?)
+            }
+            Wire::Accept(accept) => Act::Accept {
+                anomaly: typed_id("anomaly", &accept.anomaly)?,
+            },
+            Wire::NewRoot(new) => Act::NewRoot {
+                name: file_name("name", &new.name)?,
+                replica: replica_id(&new.replica)?,
+                root: read_root("root", &new.root)?,
+            },
         },
-        Wire::Purge(purge) => Act::Purge {
-            checksum: optional_root("checksum", &purge.checksum)?,
-            last_copies: purge.last_copies,
-            place: attic_place(&purge)?,
-        },
-        Wire::RetireVolume(retire) => Act::RetireVolume {
-            volume: volume_selector(&retire.volume, &retire.node, &retire.replica)?,
-            last_copies: retire.last_copies,
-        },
-        Wire::RetireNode(retire) => Act::RetireNode {
-            node: node_selector(&retire.node, &retire.replica)?,
-            last_copies: retire.last_copies,
-        },
-        Wire::RetireReplica(retire) => Act::RetireReplica(replica_id(&retire.replica)?),
-        Wire::ReinstateVolume(volume) => {
-            let volume = volume_selector(&volume.volume, &volume.node, &volume.replica)?;
-            Act::ReinstateVolume(volume)
-        }
-        Wire::ReinstateNode(node) => Act::ReinstateNode(node_selector(&node.node, &node.replica)?),
-        Wire::Accept(accept) => Act::Accept {
-            anomaly: typed_id("anomaly", &accept.anomaly)?,
-        },
-        Wire::NewRoot(new) => Act::NewRoot {
-            name: file_name("name", &new.name)?,
-            replica: replica_id(&new.replica)?,
-            root: root("root", &new.root)?,
-        },
-    })
+    )
 }
 
 /// Writes the request for an act.
@@ -238,21 +243,21 @@ mod tests {
         for asked in acts {
             let request = ask_request(&asked, "why");
             assert_eq!(request.reason, "why");
-            assert_eq!(act(request.act), Ok(asked));
+            assert_eq!(read_act(request.act), Ok(asked));
         }
-        assert!(act(None).unwrap_err().to_string().contains("`act`"));
+        assert!(read_act(None).unwrap_err().to_string().contains("`act`"));
         let longest = "x".repeat(LONGEST_ID);
         let accept = Act::Accept {
             anomaly: longest.clone(),
         };
-        assert_eq!(act(ask_request(&accept, "").act), Ok(accept));
+        assert_eq!(read_act(ask_request(&accept, "").act), Ok(accept));
         let place: AtticPlace = format!("one/n/v/{longest}").parse().unwrap();
         assert_eq!(attic_place(&attics_ref(&place, "")), Ok(place));
         let long = Wire::Accept(Accept {
             anomaly: "x".repeat(LONGEST_ID + 1),
         });
         assert!(
-            act(Some(long))
+            read_act(Some(long))
                 .unwrap_err()
                 .to_string()
                 .contains("`anomaly`")

@@ -4,8 +4,8 @@ use archive_model::FiledAnomaly;
 use archive_rpc::InvalidMessage;
 
 use super::{
-    anomaly_class, anomaly_state, file_name, finder, group_ranges, groups, optional, optional_time,
-    plain, plain_text, replica_id, text_of, time, typed_id,
+    anomaly_class, anomaly_state, file_name, finder, group_ranges, optional, optional_time,
+    plain_text, read_groups, read_time, replica_id, text_of, typed_id, visible_text,
 };
 use crate::wire;
 
@@ -19,13 +19,13 @@ pub fn filed_anomaly(message: &wire::AnomalyState) -> Result<FiledAnomaly, Inval
         file: file_name("file", &message.file)?,
         replica: replica_id(&message.replica)?,
         kind: anomaly_class("kind", message.kind)?,
-        what: plain(&message.what),
-        groups: groups("groups", &message.groups)?,
-        lost: groups("lost", &message.lost)?.into(),
+        what: visible_text(&message.what),
+        groups: read_groups("groups", &message.groups)?,
+        lost: read_groups("lost", &message.lost)?.into(),
         size: message.size,
         node: optional("node", &message.node)?,
         volume: optional("volume", &message.volume)?,
-        since: time("since", &message.since)?,
+        since: read_time("since", &message.since)?,
         state: anomaly_state("state", message.state)?,
         found_by: finder("found_by", message.found_by)?,
         ended: optional_time("ended", &message.ended)?,

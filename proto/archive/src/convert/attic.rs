@@ -5,8 +5,8 @@ use archive_model::{AtticItem, AtticKind, AtticPlace, ReplicaId};
 use archive_rpc::InvalidMessage;
 
 use super::{
-    approval, approval_message, attic_kind, node_id, optional, optional_time, plain, text_of,
-    volume_id,
+    approval_message, attic_kind, node_id, optional, optional_time, read_approval, text_of,
+    visible_text, volume_id,
 };
 use crate::wire;
 
@@ -16,13 +16,16 @@ use crate::wire;
 /// The id is missing, or has other characters.
 pub fn typed_id(field: &'static str, text: &str) -> Result<String, InvalidMessage> {
     if text.is_empty() {
-        return Err(InvalidMessage::missing(field));
+        return Err(InvalidMessage::missing_field(field));
     }
     if is_typed_id(text) {
         Ok(text.to_owned())
     } else {
         let text: String = text.chars().take(40).collect();
-        Err(InvalidMessage::invalid(field, format!("{text:?} is no id")))
+        Err(InvalidMessage::invalid_field(
+            field,
+            format!("{text:?} is no id"),
+        ))
     }
 }
 
@@ -47,12 +50,12 @@ pub fn attic_item(replica: &ReplicaId, item: wire::AtticItem) -> Result<AtticIte
         },
         name: optional("name", &item.name)?,
         at: optional_time("at", &item.at)?,
-        who: plain(&item.who),
-        why: plain(&item.why),
+        who: visible_text(&item.who),
+        why: visible_text(&item.why),
         kind,
         bytes: item.bytes,
         admission: (!item.admission.is_empty()).then_some(item.admission),
-        approval: approval(item.approval)?,
+        approval: read_approval(item.approval)?,
     })
 }
 

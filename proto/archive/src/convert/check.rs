@@ -4,7 +4,7 @@ use archive_model::{CheckProgress, CheckStep, Gap, ReplicaReport};
 use archive_rpc::InvalidMessage;
 
 use super::{
-    anomaly_count_messages, anomaly_counts, anomaly_message, filed_anomaly, gap, gap_message,
+    anomaly_count_messages, anomaly_counts, anomaly_message, filed_anomaly, gap_message, read_gap,
     replica_id,
 };
 use crate::wire;
@@ -17,7 +17,7 @@ use crate::wire::check_response::{Progress, Report, Step};
 pub fn check_step(message: wire::CheckResponse) -> Result<CheckStep, InvalidMessage> {
     let step = message
         .step
-        .ok_or_else(|| InvalidMessage::missing("step"))?;
+        .ok_or_else(|| InvalidMessage::missing_field("step"))?;
     Ok(match step {
         Step::Progress(progress) => CheckStep::Progress(self::progress(&progress)?),
         Step::Anomaly(anomaly) => CheckStep::Anomaly(Box::new(filed_anomaly(&anomaly)?)),
@@ -37,7 +37,7 @@ fn progress(message: &Progress) -> Result<CheckProgress, InvalidMessage> {
 }
 
 fn report(message: &Report) -> Result<ReplicaReport, InvalidMessage> {
-    let gaps = message.gaps.iter().map(gap);
+    let gaps = message.gaps.iter().map(read_gap);
     Ok(ReplicaReport {
         replica: replica_id(&message.replica)?,
         files: message.files,

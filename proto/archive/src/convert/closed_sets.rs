@@ -22,9 +22,9 @@ macro_rules! closed_set {
         pub fn $read(field: &'static str, value: i32) -> Result<$model, InvalidMessage> {
             use $wire as Wire;
             match Wire::try_from(value) {
-                Ok(Wire::Unspecified) => Err(InvalidMessage::missing(field)),
+                Ok(Wire::Unspecified) => Err(InvalidMessage::missing_field(field)),
                 $(Ok(Wire::$value) => Ok($model::$value),)+
-                Err(_) => Err(unknown(field, value)),
+                Err(_) => Err(unknown_value(field, value)),
             }
         }
 
@@ -39,8 +39,8 @@ macro_rules! closed_set {
 }
 
 /// Returns the error for a number that no value of a closed set has, as from a newer archive.
-pub fn unknown(field: &'static str, value: i32) -> InvalidMessage {
-    InvalidMessage::invalid(field, format!("is {value}, which this build does not know"))
+pub fn unknown_value(field: &'static str, value: i32) -> InvalidMessage {
+    InvalidMessage::invalid_field(field, format!("is {value}, which this build does not know"))
 }
 
 closed_set! {
@@ -152,7 +152,7 @@ pub fn anomaly_counts(
     for one in counts {
         let class = anomaly_class(field, one.kind)?;
         if read.insert(class, one.count).is_some() {
-            return Err(InvalidMessage::invalid(
+            return Err(InvalidMessage::invalid_field(
                 field,
                 format!("counts {class} twice"),
             ));

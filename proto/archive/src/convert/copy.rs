@@ -4,8 +4,8 @@ use archive_model::{CopyCondition, CopyPlace, FileCopy};
 use archive_rpc::InvalidMessage;
 
 use super::{
-    file_name, group_ranges, groups, node_id, optional_root, optional_timestamp, root_bytes,
-    timestamp, timestamp_message, unknown, volume_id,
+    file_name, group_ranges, node_id, optional_root, optional_timestamp, read_groups, root_bytes,
+    timestamp, timestamp_message, unknown_value, volume_id,
 };
 use crate::wire;
 
@@ -33,12 +33,12 @@ fn condition(entry: &wire::FileEntry) -> Result<CopyCondition, InvalidMessage> {
         Ok(wire::CopyCondition::Present) => Ok(CopyCondition::Present),
         Ok(wire::CopyCondition::Missing) => Ok(CopyCondition::Missing),
         Ok(wire::CopyCondition::Damaged) => Ok(CopyCondition::Damaged {
-            corrupt: groups("corrupt", &entry.corrupt)?,
-            unreadable: groups("unreadable", &entry.unreadable)?,
+            corrupt: read_groups("corrupt", &entry.corrupt)?,
+            unreadable: read_groups("unreadable", &entry.unreadable)?,
         }),
         Ok(wire::CopyCondition::Unexpected) => Ok(CopyCondition::Unexpected),
-        Ok(wire::CopyCondition::Unspecified) => Err(InvalidMessage::missing("condition")),
-        Err(_) => Err(unknown("condition", entry.condition)),
+        Ok(wire::CopyCondition::Unspecified) => Err(InvalidMessage::missing_field("condition")),
+        Err(_) => Err(unknown_value("condition", entry.condition)),
     }
 }
 

@@ -19,9 +19,9 @@ const MAX_PATH: usize = 4096;
 pub fn disk_order(message: &SetVolumeRequest) -> Result<DiskOrder, InvalidMessage> {
     let volume = || volume_id(&message.volume);
     let order = Order::try_from(message.order)
-        .map_err(|error| InvalidMessage::invalid("order", error.to_string()))?;
+        .map_err(|error| InvalidMessage::invalid_field("order", error.to_string()))?;
     Ok(match order {
-        Order::Unspecified => return Err(InvalidMessage::missing("order")),
+        Order::Unspecified => return Err(InvalidMessage::missing_field("order")),
         Order::Init => DiskOrder::Init(path(&message.path)?, volume()?),
         Order::Adopt => {
             let named = (!message.volume.is_empty()).then(volume).transpose()?;
@@ -70,7 +70,7 @@ fn path(text: &str) -> Result<String, InvalidMessage> {
     } else {
         return Ok(text.to_owned());
     };
-    Err(InvalidMessage::invalid("path", wrong))
+    Err(InvalidMessage::invalid_field("path", wrong))
 }
 
 #[cfg(test)]

@@ -3,14 +3,14 @@
 use archive_model::{Drain, FilesToLeave};
 use archive_rpc::InvalidMessage;
 
-use super::{node_id, optional, optional_time, plain_text, replica_id, text_of, time};
+use super::{node_id, optional, optional_time, plain_text, read_time, replica_id, text_of};
 use crate::wire::status_response;
 
 /// Reads the state of a drain.
 ///
 /// # Errors
 /// The first field that is missing or invalid.
-pub fn drain(message: &status_response::Drain) -> Result<Drain, InvalidMessage> {
+pub fn read_drain(message: &status_response::Drain) -> Result<Drain, InvalidMessage> {
     let left = FilesToLeave {
         files: message.files,
         bytes: message.bytes,
@@ -19,7 +19,7 @@ pub fn drain(message: &status_response::Drain) -> Result<Drain, InvalidMessage> 
         replica: replica_id(&message.replica)?,
         node: node_id(&message.node)?,
         volume: optional("volume", &message.volume)?,
-        since: time("since", &message.since)?,
+        since: read_time("since", &message.since)?,
         left: message.counted.then_some(left),
         drained: optional_time("drained", &message.drained)?,
         held: plain_text(&message.held),
@@ -72,8 +72,8 @@ mod tests {
             ..begun.clone()
         };
         for one in [whole, begun, empty] {
-            assert_eq!(drain(&drain_message(one.clone())), Ok(one));
+            assert_eq!(read_drain(&drain_message(one.clone())), Ok(one));
         }
-        assert!(drain(&status_response::Drain::default()).is_err());
+        assert!(read_drain(&status_response::Drain::default()).is_err());
     }
 }

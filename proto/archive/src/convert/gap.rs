@@ -3,14 +3,14 @@
 use archive_model::{Gap, ReplicaId, VolumeName};
 use archive_rpc::InvalidMessage;
 
-use super::{optional, plain, replica_id, text_of};
+use super::{optional, replica_id, text_of, visible_text};
 use crate::wire;
 
 /// Reads a gap.
 ///
 /// # Errors
 /// The replica or the node is not an id.
-pub fn gap(message: &wire::Gap) -> Result<Gap, InvalidMessage> {
+pub fn read_gap(message: &wire::Gap) -> Result<Gap, InvalidMessage> {
     gap_within(replica_id(&message.replica)?, message)
 }
 
@@ -24,8 +24,8 @@ pub fn gap_within(replica: ReplicaId, message: &wire::Gap) -> Result<Gap, Invali
         replica,
         node: optional("node", &message.node)?,
         // A disk that bears no id is named by its path, which is no reason to refuse the whole answer.
-        volume: (!volume.is_empty()).then(|| VolumeName::new(&plain(volume))),
-        reason: plain(&message.reason),
+        volume: (!volume.is_empty()).then(|| VolumeName::new(&visible_text(volume))),
+        reason: visible_text(&message.reason),
     })
 }
 
@@ -58,11 +58,11 @@ mod tests {
     #[test]
     fn gap_of_unlabelled_disk_is_read() {
         for (volume, id) in [("v", Some("v")), ("/disks/1", None), ("", None)] {
-            let gap = gap(&gap_of(volume)).unwrap();
+            let gap = read_gap(&gap_of(volume)).unwrap();
             assert_eq!(gap.volume_id().map(VolumeId::as_str), id);
             assert_eq!(gap_message(gap), gap_of(volume));
         }
-        let steering = gap(&gap_of("/disks/\u{1b}[31m")).unwrap();
+        let steering = read_gap(&gap_of("/disks/\u{1b}[31m")).unwrap();
         assert_eq!(text_of(steering.volume), "/disks/ [31m");
     }
 

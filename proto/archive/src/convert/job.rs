@@ -7,8 +7,8 @@ use archive_model::{JobId, JobNode, JobSpec, JobStatus, Program};
 use archive_rpc::InvalidMessage;
 
 use super::{
-    gap, gap_message, job_state, node_id, optional_time, plain, plain_text, read_spec, text_of,
-    time, write_spec,
+    gap_message, job_state, node_id, optional_time, plain_text, read_gap, read_spec, read_time,
+    text_of, visible_text, write_spec,
 };
 use crate::wire;
 use crate::wire::batch_run_response::Progress;
@@ -17,9 +17,9 @@ use crate::wire::batch_status::{Node, State};
 /// Reads the id of a job.
 pub fn job_id(value: &str) -> Result<JobId, InvalidMessage> {
     if value.is_empty() {
-        return Err(InvalidMessage::missing("id"));
+        return Err(InvalidMessage::missing_field("id"));
     }
-    JobId::new(value).map_err(|error| InvalidMessage::invalid("id", error.to_string()))
+    JobId::new(value).map_err(|error| InvalidMessage::invalid_field("id", error.to_string()))
 }
 
 /// Reads the progress that a node reports. It has no time: the receiver knows when it came.
@@ -47,16 +47,16 @@ pub fn job_progress_message(progress: JobNode) -> Progress {
 pub fn job_status(message: wire::BatchStatus) -> Result<JobStatus, InvalidMessage> {
     let spec = message
         .spec
-        .ok_or_else(|| InvalidMessage::missing("spec"))?;
-    let gaps = message.gaps.iter().map(gap);
+        .ok_or_else(|| InvalidMessage::missing_field("spec"))?;
+    let gaps = message.gaps.iter().map(read_gap);
     let nodes = message.nodes.iter().map(job_node);
     Ok(JobStatus {
         id: job_id(&message.id)?,
         spec: plain_spec(read_spec(spec)?),
         state: job_state("state", message.state)?,
         reason: plain_text(&message.reason),
-        who: plain(&message.who),
-        submitted: time("submitted", &message.submitted)?,
+        who: visible_text(&message.who),
+        submitted: read_time("submitted", &message.submitted)?,
         started: optional_time("started", &message.started)?,
         ended: optional_time("ended", &message.ended)?,
         expires: optional_time("expires", &message.expires)?,
@@ -132,13 +132,13 @@ fn plain_spec(spec: JobSpec) -> JobSpec {
     let arguments = spec.arguments.iter();
     JobSpec {
         program: match spec.program {
-            Program::BuiltIn(name) => Program::BuiltIn(plain(&name)),
+            Program::BuiltIn(name) => Program::BuiltIn(visible_text(&name)),
             Program::Component(root) => Program::Component(root),
         },
         arguments: arguments
-            .map(|(name, value)| (plain(name), plain(value)))
+            .map(|(name, value)| (visible_text(name), visible_text(value)))
             .collect(),
-        files: plain(&spec.files),
+        files: visible_text(&spec.files),
         ..spec
     }
 }

@@ -6,11 +6,11 @@ use archive_model::batch::{JobLimits, JobSpec, Program};
 use archive_rpc::InvalidMessage;
 use bytes::Bytes;
 
-use super::{name_list, names, optional_root, replica_id, root_bytes};
+use super::{name_list, optional_root, replica_id, root_bytes, wire_names};
 use crate::wire;
 
 /// Writes a time in milliseconds, as messages have it.
-pub(crate) fn millis(duration: Duration) -> u64 {
+pub(crate) fn whole_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -32,12 +32,12 @@ pub fn write_spec(spec: &JobSpec, component_size: u64) -> wire::BatchSpec {
         arguments: arguments.collect(),
         files: spec.files.clone(),
         replica: spec.replica.to_string(),
-        time_ms: millis(spec.limits.time),
-        file_time_ms: millis(spec.limits.file_time),
+        time_ms: whole_millis(spec.limits.time),
+        file_time_ms: whole_millis(spec.limits.file_time),
         memory: spec.limits.memory,
         output: spec.limits.output,
-        names: names(spec.names.as_ref()),
-        keep_ms: spec.keep.map_or(0, millis),
+        names: wire_names(spec.names.as_ref()),
+        keep_ms: spec.keep.map_or(0, whole_millis),
     }
 }
 
@@ -50,7 +50,7 @@ pub fn read_spec(spec: wire::BatchSpec) -> Result<JobSpec, InvalidMessage> {
     let names = name_list("names", &spec.names)?;
     if names.is_some() && !spec.files.is_empty() {
         let reason = "are set together with `files`; select files by an expression or by their names, not both";
-        return Err(InvalidMessage::invalid("names", reason));
+        return Err(InvalidMessage::invalid_field("names", reason));
     }
     let pair = |one: wire::batch_spec::Value| (one.name, one.value);
     Ok(JobSpec {
@@ -76,10 +76,10 @@ fn read_program(spec: &wire::BatchSpec) -> Result<Program, InvalidMessage> {
         optional_root("component", &spec.component)?,
     ) {
         ("", Some(root)) => Ok(Program::Component(root)),
-        ("", None) => Err(InvalidMessage::missing("job")),
-        (_, Some(_)) => Err(InvalidMessage::invalid("component", is_set)),
+        ("", None) => Err(InvalidMessage::missing_field("job")),
+        (_, Some(_)) => Err(InvalidMessage::invalid_field("component", is_set)),
         (_, None) if spec.component_size > 0 => {
-            Err(InvalidMessage::invalid("component_size", is_set))
+            Err(InvalidMessage::invalid_field("component_size", is_set))
         }
         (job, None) => Ok(Program::BuiltIn(job.to_owned())),
     }

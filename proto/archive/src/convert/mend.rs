@@ -3,7 +3,7 @@
 use archive_model::MendOrder;
 use archive_rpc::InvalidMessage;
 
-use super::{file_name, group_ranges, groups, optional, root, root_bytes, text_of};
+use super::{file_name, group_ranges, optional, read_groups, read_root, root_bytes, text_of};
 use crate::wire::mend_request::Open;
 
 /// Reads an order.
@@ -12,13 +12,13 @@ use crate::wire::mend_request::Open;
 /// The first field that is missing or invalid.
 pub fn mend_order(open: Open) -> Result<MendOrder, InvalidMessage> {
     if open.who.is_empty() {
-        return Err(InvalidMessage::missing("who"));
+        return Err(InvalidMessage::missing_field("who"));
     }
     Ok(MendOrder {
         name: file_name("name", &open.name)?,
         volume: optional("volume", &open.volume)?,
-        root: root("root", &open.root)?,
-        groups: groups("groups", &open.groups)?,
+        root: read_root("root", &open.root)?,
+        groups: read_groups("groups", &open.groups)?,
         who: open.who,
         why: open.why,
     })

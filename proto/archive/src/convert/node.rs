@@ -3,16 +3,16 @@
 use archive_model::{Mode, NodeState, VolumeState};
 use archive_rpc::InvalidMessage;
 
-use super::{node_id, optional, optional_time, plain, plain_text, text_of};
+use super::{node_id, optional, optional_time, plain_text, text_of, visible_text};
 use crate::wire;
 
 /// Reads a mode that may be absent.
 ///
 /// # Errors
 /// A number that no mode has.
-pub fn mode(field: &'static str, value: i32) -> Result<Option<Mode>, InvalidMessage> {
+pub fn read_mode(field: &'static str, value: i32) -> Result<Option<Mode>, InvalidMessage> {
     let known = wire::Mode::try_from(value)
-        .map_err(|error| InvalidMessage::invalid(field, error.to_string()))?;
+        .map_err(|error| InvalidMessage::invalid_field(field, error.to_string()))?;
     Ok(match known {
         wire::Mode::Unspecified => None,
         wire::Mode::ReadWrite => Some(Mode::ReadWrite),
@@ -40,13 +40,13 @@ pub fn node_state(status: wire::NodeStatus) -> Result<NodeState, InvalidMessage>
     let volumes = status.volumes.iter().map(volume_state);
     Ok(NodeState {
         node: node_id(&status.node)?,
-        endpoint: plain(&status.endpoint),
+        endpoint: visible_text(&status.endpoint),
         volumes: volumes.collect::<Result<_, _>>()?,
         usable: status.usable,
         usable_elsewhere: status.usable_elsewhere,
         seen: optional_time("seen", &status.seen)?,
         alive: status.alive,
-        mode: mode("mode", status.mode)?,
+        mode: read_mode("mode", status.mode)?,
         findings: status.findings,
         findings_stamp: status.findings_stamp,
         oldest_verification: optional_time("oldest_verification", &status.oldest_verification)?,
@@ -59,23 +59,27 @@ fn volume_state(status: &wire::VolumeStatus) -> Result<VolumeState, InvalidMessa
     let volume = optional("volume", &status.volume)?;
     let problem = plain_text(&status.problem);
     if volume.is_none() && problem.is_none() {
-        return Err(InvalidMessage::missing("volume"));
+        return Err(InvalidMessage::missing_field("volume"));
     }
-    let mode = match mode("mode", status.mode)? {
+    let mode = match read_mode("mode", status.mode)? {
         Some(mode) => mode,
         // A path without a volume has no mode; it stores no files.
         None if problem.is_some() => Mode::ReadOnly,
-        None => return Err(InvalidMessage::missing("mode")),
+        None => return Err(InvalidMessage::missing_field("mode")),
     };
     Ok(VolumeState {
         volume,
-        path: plain(&status.path),
+        path: visible_text(&status.path),
         problem,
         mode,
         total: status.total,
         free: status.free,
         retired: status.retired,
-        warnings: status.warnings.iter().map(|text| plain(text)).collect(),
+        warnings: status
+            .warnings
+            .iter()
+            .map(|text| visible_text(text))
+            .collect(),
         unreported: status.unreported,
     })
 }
@@ -152,7 +156,7 @@ mod tests {
     #[test]
     fn node_is_read_as_written() {
         assert_eq!(node_state(node_status(state())), Ok(state()));
-        let bare = NodeState::unheard("n-2".parse().unwrap());
+        let bare = NodeState::unheard_node("n-2".parse().unwrap());
         assert_eq!(node_state(node_status(bare.clone())), Ok(bare));
     }
 

@@ -58,7 +58,7 @@ fn copy_doubt(status: &wire::ReplicaStatus) -> Result<Option<CopyDoubt>, Invalid
     match (status.doubt, status.retired) {
         (0, is_retired) => Ok(is_retired.then_some(CopyDoubt::Retired)),
         (class, false) => Ok(Some(CopyDoubt::Filed(anomaly_class("doubt", class)?))),
-        (_, true) => Err(InvalidMessage::invalid(
+        (_, true) => Err(InvalidMessage::invalid_field(
             "doubt",
             "is set together with `retired`",
         )),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use archive_model::{NodeScrub, ReplicaId, ScrubOrder};
 use archive_rpc::InvalidMessage;
 
-use super::{node_id, optional_time, scrub_activity, text_of, unknown};
+use super::{node_id, optional_time, scrub_activity, text_of, unknown_value};
 use crate::wire;
 use crate::wire::scrub_request::Order;
 
@@ -15,7 +15,7 @@ use crate::wire::scrub_request::Order;
 /// A number that no order has.
 pub fn scrub_order(request: &wire::ScrubRequest) -> Result<ScrubOrder, InvalidMessage> {
     let some = |number: u64| (number > 0).then_some(number);
-    let order = Order::try_from(request.order).or(Err(unknown("order", request.order)))?;
+    let order = Order::try_from(request.order).or(Err(unknown_value("order", request.order)))?;
     Ok(match order {
         Order::Unspecified => ScrubOrder::Tell,
         Order::Pause => ScrubOrder::Pause(some(request.pause_seconds).map(Duration::from_secs)),

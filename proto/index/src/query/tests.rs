@@ -75,7 +75,7 @@ fn queries_survive_the_wire() {
         end: None,
     }));
     for query in [exact(), closest, everything, whole()] {
-        assert_eq!(read(write(&query)), Ok(query));
+        assert_eq!(read_query(write_query(&query)), Ok(query));
     }
 }
 
@@ -83,9 +83,9 @@ fn queries_survive_the_wire() {
 #[test]
 fn faulty_queries_name_their_field() {
     let refused = |field: &str, change: &dyn Fn(&mut wire::QueryRequest)| {
-        let mut message = write(&whole());
+        let mut message = write_query(&whole());
         change(&mut message);
-        let error = read(message).unwrap_err();
+        let error = read_query(message).unwrap_err();
         assert_eq!(error.field, field, "{error}");
     };
     refused("keys", &|message| message.keys = None);

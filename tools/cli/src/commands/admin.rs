@@ -4,7 +4,7 @@ mod export;
 mod restore;
 
 use clap::Subcommand;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
 use super::talk;
@@ -21,7 +21,7 @@ pub(crate) enum Admin {
 }
 
 impl Admin {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::Export(export) => talk(export.run(context)),
             Self::Restore(restore) => restore.run(context),

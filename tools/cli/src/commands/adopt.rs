@@ -3,14 +3,14 @@
 use archive_client::Preservation;
 use archive_model::{Act, FileCopy, ReplicaId, Root};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
-use tools_terminal::output::{Output, size};
-use tools_terminal::reason::Reason;
+use tools_terminal::output::{Output, size_text};
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
-use super::requests::ask;
+use super::requests::ask_for_act;
 
 /// Take into the archive an unexpected file that a replica has
 ///
@@ -38,11 +38,11 @@ pub(crate) struct Adopt {
     new_root: Option<Root>,
     /// The reason for the new root; the audit trail keeps it
     #[arg(long, value_name = "TEXT", requires = "new_root")]
-    reason: Option<Reason>,
+    reason: Option<ReasonText>,
 }
 
 impl Adopt {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let name = file_name(&self.name)?;
         if let (Some(root), Some(reason)) = (self.new_root, &self.reason) {
             let act = Act::NewRoot {
@@ -50,7 +50,7 @@ impl Adopt {
                 replica: self.replica,
                 root,
             };
-            return ask(context, &act, reason).await;
+            return ask_for_act(context, &act, reason).await;
         }
         let session = Session::open(&context.global)?;
         let kept = session.keeper().adopt(&name, &self.replica).await;
@@ -62,14 +62,14 @@ impl Adopt {
 /// Prints where a file is now; it is a failure if it is not good there.
 pub(super) fn report_copy(output: &Output, done: &str, kept: &FileCopy) -> Result<Exit, Failure> {
     if output.is_json() {
-        output.document(kept)?;
+        output.write_document(kept)?;
     } else {
         let FileCopy {
             name, size: bytes, ..
         } = kept;
-        output.line(&format!(
+        output.write_line(&format!(
             "{name}  {done}, {} on node {}, volume {}: {}",
-            size(*bytes),
+            size_text(*bytes),
             kept.place.node,
             kept.place.volume,
             kept.condition.as_str()

@@ -5,16 +5,16 @@ use archive_client::preservation::AnomalySelection;
 use archive_model::{Act, AnomalyState, FiledAnomaly};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::file_name;
 use tools_terminal::losses::{MOST_WAITING, RecordFinder};
-use tools_terminal::reason::Reason;
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
-use super::requests::ask;
+use super::requests::ask_for_act;
 
 /// List what is wrong with the archive, or accept what must be lived with
 ///
@@ -67,7 +67,7 @@ struct Accept {
     id: String,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
 }
 
 /// The end of the list.
@@ -77,14 +77,14 @@ struct End {
 }
 
 impl Anomalies {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         if let Some(AnomaliesCommand::Accept(Accept { id, reason })) = self.accept {
             if self.all || self.file.is_some() || self.records {
-                return Err(Failure::usage(
+                return Err(Failure::wrong_usage(
                     "--all, --file and --records are of the list; leave them out to accept an anomaly",
                 ));
             }
-            return ask(context, &Act::Accept { anomaly: id }, &reason).await;
+            return ask_for_act(context, &Act::Accept { anomaly: id }, &reason).await;
         }
         let file = self.file.as_deref().map(file_name).transpose()?;
         let session = Session::open(&context.global)?;
@@ -97,7 +97,7 @@ impl Anomalies {
         };
         let steps = keeper.anomalies(&selection).await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
-        let mut items = Items::begin(&context.output, "anomalies")?;
+        let mut items = Items::begin_items(&context.output, "anomalies")?;
         let mut open = 0;
         let ended = loop {
             match steps.next().await {
@@ -107,7 +107,7 @@ impl Anomalies {
                     if finder.is_some() {
                         waiting.push(anomaly);
                     } else {
-                        items.item(&anomaly, || line(&anomaly))?;
+                        items.write_item(&anomaly, || line(&anomaly))?;
                     }
                 }
                 Ok(None) => break Ok(()),
@@ -117,14 +117,16 @@ impl Anomalies {
         let mut exit = if open == 0 { Exit::Done } else { Exit::Failed };
         if let Some(finder) = &mut finder {
             for anomaly in &waiting {
-                let records = finder.look(anomaly).await;
-                items.item(&records.attach_to(anomaly), || records.below(line(anomaly)))?;
+                let records = finder.look_for_records(anomaly).await;
+                items.write_item(&records.attach_to(anomaly), || {
+                    records.below_line(line(anomaly))
+                })?;
                 if records.is_failed() {
                     exit = Exit::Failed;
                 }
             }
         }
-        items.end(true, End { open }, ended, exit)
+        items.end_items(true, End { open }, ended, exit)
     }
 }
 
@@ -132,7 +134,7 @@ fn too_many() -> Failure {
     let message = format!(
         "the first {MOST_WAITING} anomalies are listed, and there are more: name a file with --file, or leave out --records"
     );
-    Failure::failed(message)
+    Failure::because_failed(message)
 }
 
 fn line(anomaly: &FiledAnomaly) -> String {
@@ -145,8 +147,8 @@ fn line(anomaly: &FiledAnomaly) -> String {
     } = anomaly;
     let line = format!(
         "{id}  {}  {found_by}  {}",
-        describe::time(*since),
-        describe::anomaly(anomaly)
+        describe::describe_time(*since),
+        describe::describe_anomaly(anomaly)
     );
     if *state == AnomalyState::Open {
         return line;

@@ -5,17 +5,17 @@ use archive_client::preservation::{AtticEntry, AtticSelection};
 use archive_model::{Act, AtticItem, AtticPlace, Gap, ReplicaId, Root};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::file_name;
-use tools_terminal::output::{or_dash, size, tell};
-use tools_terminal::reason::Reason;
+use tools_terminal::output::{or_dash, size_text, tell_user};
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
 use super::adopt::report_copy;
-use super::requests::ask;
+use super::requests::ask_for_act;
 
 /// List and restore the items of the attics, or ask for one to be destroyed
 ///
@@ -62,7 +62,7 @@ pub(crate) struct Restore {
     place: AtticPlace,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
 }
 
 /// Ask for an item of an attic to be destroyed
@@ -85,20 +85,20 @@ pub(crate) struct Purge {
     checksum: Option<Root>,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
     /// Confirm that no other good copy of the file is left: the file is then lost
     #[arg(long)]
     last_copies: bool,
 }
 
 impl Purge {
-    async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let act = Act::Purge {
             place: self.place,
             checksum: self.checksum,
             last_copies: self.last_copies,
         };
-        ask(context, &act, &self.reason).await
+        ask_for_act(context, &act, &self.reason).await
     }
 }
 
@@ -109,7 +109,7 @@ struct End {
 }
 
 impl Attic {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::List(list) => list.run(context).await,
             Self::Restore(restore) => restore.run(context).await,
@@ -119,7 +119,7 @@ impl Attic {
 }
 
 impl List {
-    async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let selection = AtticSelection {
             replica: self.replica,
             name: self.file.as_deref().map(file_name).transpose()?,
@@ -128,30 +128,30 @@ impl List {
         let keeper = session.keeper();
         let steps = keeper.attics(&selection).await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
-        let mut items = Items::begin(&context.output, "items")?;
+        let mut items = Items::begin_items(&context.output, "items")?;
         let mut gaps = Vec::new();
         let ended = loop {
             match steps.next().await {
-                Ok(Some(AtticEntry::Item(item))) => items.item(&item, || line(&item))?,
+                Ok(Some(AtticEntry::Item(item))) => items.write_item(&item, || line(&item))?,
                 Ok(Some(AtticEntry::Gap(gap))) => gaps.push(gap),
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error.into()),
             }
         };
         for gap in &gaps {
-            tell(&format!(
+            tell_user(&format!(
                 "not listed: {}; see `holdfast status`",
-                describe::gap(gap)
+                describe::describe_gap(gap)
             ));
         }
         let complete = gaps.is_empty();
         let exit = if complete { Exit::Done } else { Exit::Failed };
-        items.end(complete, End { gaps }, ended, exit)
+        items.end_items(complete, End { gaps }, ended, exit)
     }
 }
 
 impl Restore {
-    async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let kept = session
             .keeper()
@@ -173,7 +173,7 @@ fn line(item: &AtticItem) -> String {
         bytes,
         ..
     } = item;
-    let size = size(*bytes);
+    let size = size_text(*bytes);
     let at = describe::time_or_dash(*at);
     let name = or_dash(name.as_ref());
     format!("{place}  {kind:<8}  {size:>9}  {at}  {name}  {who}: {why}")

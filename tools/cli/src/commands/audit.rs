@@ -1,13 +1,13 @@
 //! `holdfast audit`: who did what to which file, and why.
 
 use archive_client::Preservation;
-use archive_client::preservation::{AuditLine, AuditSelection};
+use archive_client::preservation::{AuditSelection, HeldAuditLine};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
@@ -56,7 +56,7 @@ fn moment(text: &str) -> Result<Timestamp, String> {
 }
 
 impl Audit {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let selection = AuditSelection {
             file: self.file.as_deref().map(file_name).transpose()?,
             since: self.since,
@@ -65,24 +65,24 @@ impl Audit {
         let keeper = session.keeper();
         let steps = keeper.audit(&selection).await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
-        let mut items = Items::begin(&context.output, "lines")?;
+        let mut items = Items::begin_items(&context.output, "lines")?;
         let mut count = 0;
         let ended = loop {
             match steps.next().await {
                 Ok(Some(one)) => {
                     count += 1;
-                    items.item(&one, || line(&one))?;
+                    items.write_item(&one, || line(&one))?;
                 }
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error.into()),
             }
         };
-        items.end(true, End { count }, ended, Exit::Done)
+        items.end_items(true, End { count }, ended, Exit::Done)
     }
 }
 
-fn line(line: &AuditLine) -> String {
-    let AuditLine {
+fn line(line: &HeldAuditLine) -> String {
+    let HeldAuditLine {
         number,
         at,
         who,
@@ -90,7 +90,10 @@ fn line(line: &AuditLine) -> String {
         ..
     } = line;
     let file = line.file.as_ref().map_or("-", |file| file.as_str());
-    format!("{number}  {}  {who}  {file}  {what}", describe::time(*at))
+    format!(
+        "{number}  {}  {who}  {file}  {what}",
+        describe::describe_time(*at)
+    )
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ mod watch;
 
 use archive_model::JobId;
 use clap::{Args, Subcommand};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
 /// Run programs over archived files, where their bytes are
@@ -49,7 +49,7 @@ fn job_id(text: &str) -> Result<JobId, String> {
 }
 
 impl Batch {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::Check(check) => check.run(context),
             Self::Jobs(jobs) => jobs.run(context).await,

@@ -10,12 +10,12 @@ use archive_formats::cdx::query::{
 use archive_formats::cdx::{Capture, Format};
 use archive_formats::date::{Fill, Stamp};
 use clap::Args;
-use index_client::Captures as _;
+use index_client::CaptureSearch as _;
 
 use collection::Question;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
 /// Show where and when a URL was captured
@@ -57,7 +57,7 @@ pub(crate) struct Captures {
 }
 
 impl Captures {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let query = self.query()?;
         let session = Session::open(&context.global)?;
         let mut out = context.output.writer();
@@ -69,7 +69,7 @@ impl Captures {
             } else {
                 line(&capture)
             };
-            writeln!(out, "{line}").map_err(|error| Failure::output(&error))
+            writeln!(out, "{line}").map_err(|error| Failure::output_failed(&error))
         };
         if let Some(collection) = &self.collection {
             let question = Question {
@@ -78,20 +78,21 @@ impl Captures {
                 parameters: &self.parameters(),
                 patience: session.patience(),
             };
-            question.ask(show)?;
+            question.ask_collection(show)?;
         } else {
             let mut captures = session.index()?.query(&query).await?;
             while let Some(capture) = captures.next().await? {
                 show(capture)?;
             }
         }
-        out.flush().map_err(|error| Failure::output(&error))?;
+        out.flush()
+            .map_err(|error| Failure::output_failed(&error))?;
         if count == 0 {
             let whose = match &self.collection {
                 Some(collection) => format!("collection {collection}"),
                 None => "the index".to_owned(),
             };
-            tell(&format!("{whose} has no such capture of {}", self.url));
+            tell_user(&format!("{whose} has no such capture of {}", self.url));
         }
         Ok(Exit::Done)
     }
@@ -120,20 +121,20 @@ impl Captures {
     fn query(&self) -> Result<CaptureQuery, Failure> {
         if self.collection.is_some() && self.limit.is_some_and(|limit| limit <= 0) {
             let said = "--limit must be more than 0 with --collection";
-            return Err(Failure::usage(said));
+            return Err(Failure::wrong_usage(said));
         }
         let kind: MatchKind = self
             .matching
             .parse()
-            .map_err(|error| Failure::usage(format!("--match: {error}")))?;
+            .map_err(|error| Failure::wrong_usage(format!("--match: {error}")))?;
         let keys = KeyMatch::for_url(kind, &self.url).map_err(|error| {
-            Failure::usage(format!(
+            Failure::wrong_usage(format!(
                 "{}: {error}; use --match exact or prefix",
                 self.url
             ))
         })?;
         let wrong = |option: &str, text: &str, error: &dyn std::fmt::Display| {
-            Failure::usage(format!(
+            Failure::wrong_usage(format!(
                 "{option} {text}: {error}; write 1 to 14 digits, as in 2016 or 20161231235959"
             ))
         };
@@ -164,9 +165,9 @@ impl Captures {
             }),
             ..CaptureQuery::new(keys)
         };
-        query
-            .validate()
-            .map_err(|error| Failure::usage(format!("{error} (--limit not below -{MAX_LAST})")))?;
+        query.validate_query().map_err(|error| {
+            Failure::wrong_usage(format!("{error} (--limit not below -{MAX_LAST})"))
+        })?;
         Ok(query)
     }
 }
@@ -192,7 +193,7 @@ fn line(capture: &Capture) -> String {
 
 /// Returns the document of a capture for programs: the fields of CDXJ, and before them its key and time.
 fn document(capture: &Capture) -> serde_json::Value {
-    let line = Format::Cdxj.write(capture);
+    let line = Format::Cdxj.write_line(capture);
     let fields = line.splitn(3, ' ').nth(2).unwrap_or("{}");
     let fields: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(fields).unwrap_or_default();

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use archive_daemon::ByteSize;
-use archive_formats::cdx::{Capture, Exchanges, Format, SortError, Sorter, extract};
-use archive_formats::warc::Reader;
+use archive_formats::cdx::{Capture, Exchanges, Format, SortError, Sorter, extract_capture};
+use archive_formats::warc::WarcReader;
 use clap::{Args, ValueEnum};
 use parking_lot::Mutex;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::save::{Partial, is_stdout};
 
-use super::warc::{FileReport, open, read};
+use super::warc::{FileReport, open_input, read_step};
 
 /// The number of bytes that a thread gathers before it hands its lines over.
 const HANDED_OVER: usize = 256 * 1024;
@@ -94,9 +94,9 @@ struct CdxReport<'a> {
 }
 
 impl Cdx {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         if context.output.is_json() && self.output == Path::new("-") {
-            return Err(Failure::usage(
+            return Err(Failure::wrong_usage(
                 "an index is lines, and no JSON document; name a file for it with -o, or leave --json out (--format cdxj \
                  has JSON in its lines)",
             ));
@@ -121,7 +121,7 @@ impl Cdx {
             }
         }
         if context.output.is_json() {
-            context.output.document(&CdxReport {
+            context.output.write_document(&CdxReport {
                 index: &self.output,
                 files: self.files.len(),
                 exit,
@@ -145,12 +145,12 @@ impl Cdx {
                 exits.push(match self.one(path, format, sorter) {
                     Ok(exit) => exit,
                     Err(Stop::File(failure)) => {
-                        tell(&failure.message);
+                        tell_user(&failure.message);
                         failure.exit
                     }
                     Err(Stop::Sort(error)) => {
                         while next().is_some() {}
-                        return Err(Failure::failed(format!(
+                        return Err(Failure::because_failed(format!(
                             "{error}; choose another place with --temporary"
                         )));
                     }
@@ -170,7 +170,7 @@ impl Cdx {
 
     /// Reads one file, and hands over its lines.
     fn one(&self, path: &Path, format: &Format, sorter: &Mutex<Sorter>) -> Result<Exit, Stop> {
-        let file = open(path).map_err(Stop::File)?;
+        let file = open_input(path).map_err(Stop::File)?;
         let name = path.file_name().map_or_else(
             || path.display().to_string(),
             |name| name.to_string_lossy().into_owned(),
@@ -178,22 +178,22 @@ impl Cdx {
         let mut report = FileReport::new(path);
         let mut lines = String::new();
         let mut exchanges = self.post_append.then(|| Exchanges::new(name.as_str()));
-        let mut reader = Reader::new(file);
+        let mut reader = WarcReader::new(file);
         loop {
             let step = reader.next_record().and_then(|record| {
                 record
                     .map(|record| match &mut exchanges {
-                        Some(exchanges) => exchanges.read(record),
-                        None => extract(record, &name),
+                        Some(exchanges) => exchanges.read_record(record),
+                        None => extract_capture(record, &name),
                     })
                     .transpose()
             });
-            let Some(extracted) = read(path, step).map_err(Stop::File)? else {
+            let Some(extracted) = read_step(path, step).map_err(Stop::File)? else {
                 break;
             };
-            report.defects(&extracted.end.defects);
+            report.say_defects(&extracted.end.defects);
             if let Some(why) = extracted.omitted {
-                report.say(&format!(
+                report.say_line(&format!(
                     "offset {}: not in the index: {why}",
                     extracted.end.offset
                 ));
@@ -205,12 +205,12 @@ impl Cdx {
                 hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
             }
         }
-        if let Some(capture) = exchanges.and_then(|mut exchanges| exchanges.finish()) {
+        if let Some(capture) = exchanges.and_then(|mut exchanges| exchanges.finish_exchange()) {
             push(&mut lines, format, &capture);
         }
-        report.rest(&mut reader);
+        report.skip_rest(&mut reader);
         hand_over(&mut lines, sorter).map_err(Stop::Sort)?;
-        Ok(report.exit())
+        Ok(report.exit_code())
     }
 }
 
@@ -223,7 +223,7 @@ enum Stop {
 }
 
 fn push(lines: &mut String, format: &Format, capture: &Capture) {
-    lines.push_str(&format.write(capture));
+    lines.push_str(&format.write_line(capture));
     lines.push('\n');
 }
 
@@ -238,13 +238,13 @@ fn hand_over(lines: &mut String, sorter: &Mutex<Sorter>) -> Result<(), SortError
 
 fn write(sorter: Sorter, format: &Format, out: &mut impl Write) -> Result<(), Failure> {
     if let Some(header) = format.header() {
-        writeln!(out, "{header}").map_err(|error| Failure::output(&error))?;
+        writeln!(out, "{header}").map_err(|error| Failure::output_failed(&error))?;
     }
     sorter.finish(out).map_err(|error| match error {
-        SortError::Output(error) => Failure::output(&error),
+        SortError::Output(error) => Failure::output_failed(&error),
         error @ (SortError::Temporary { .. } | SortError::LineEnd { .. }) => {
-            Failure::failed(format!("{error}; choose another place with --temporary"))
+            Failure::because_failed(format!("{error}; choose another place with --temporary"))
         }
     })?;
-    out.flush().map_err(|error| Failure::output(&error))
+    out.flush().map_err(|error| Failure::output_failed(&error))
 }

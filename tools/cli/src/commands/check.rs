@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use archive_client::Preservation;
-use archive_client::preservation::{CheckKind, CheckOrder, Steps};
+use archive_client::preservation::{ArchiveSteps, CheckKind, CheckOrder};
 use archive_model::{
     AnomalyState, CheckProgress, CheckStep, FiledAnomaly, NamePattern, ReplicaId, ReplicaReport,
 };
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use tools_terminal::bars::{Bars, ProgressUnit};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::{file_name, read_names};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
 /// Compare the replicas with what was admitted
@@ -85,7 +85,7 @@ struct CheckSummary {
 }
 
 impl Check {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let (kind, unit, selection) = match self {
             Self::Files(selection) => (CheckKind::Files, ProgressUnit::Files, selection),
             Self::Checksums(selection) => (CheckKind::Checksums, ProgressUnit::Bytes, selection),
@@ -95,18 +95,18 @@ impl Check {
         let keeper = session.keeper();
         let steps = keeper.check(&order).await;
         let mut steps = steps.map_err(|error| session.failure(error))?;
-        let mut items = Items::begin(&context.output, "anomalies")?;
+        let mut items = Items::begin_items(&context.output, "anomalies")?;
         let mut summary = CheckSummary::default();
         let mut bars = Bars::new(!context.output.is_json());
         let ended = summary
             .follow(&mut steps, &mut items, &mut bars, unit)
             .await;
-        bars.finish();
+        bars.finish_bars();
         let ended = ended?;
         summary.summarise(&mut items)?;
         let exit = summary.exit();
         let complete = summary.is_complete();
-        items.end(complete, summary, ended, exit)
+        items.end_items(complete, summary, ended, exit)
     }
 }
 
@@ -134,7 +134,7 @@ impl CheckSummary {
     /// Follows a check to its end. The outer failure: nothing can be written any more.
     async fn follow(
         &mut self,
-        steps: &mut Steps<CheckStep>,
+        steps: &mut ArchiveSteps<CheckStep>,
         items: &mut Items,
         bars: &mut Bars,
         unit: ProgressUnit,
@@ -144,10 +144,10 @@ impl CheckSummary {
                 Ok(Some(CheckStep::Progress(progress))) => show(bars, unit, &progress),
                 Ok(Some(CheckStep::Anomaly(anomaly))) => {
                     self.note(&anomaly);
-                    bars.suspend(|| items.item(&anomaly, || line(&anomaly)))?;
+                    bars.suspend(|| items.write_item(&anomaly, || line(&anomaly)))?;
                 }
                 Ok(Some(CheckStep::Report(report))) => {
-                    bars.end(report.replica.as_str());
+                    bars.end_bar(report.replica.as_str());
                     self.replicas.push(report);
                 }
                 Ok(None) => return Ok(Ok(())),
@@ -192,17 +192,17 @@ impl CheckSummary {
 
     fn summarise(&self, items: &mut Items) -> Result<(), Failure> {
         for report in &self.replicas {
-            items.line(&summary(report))?;
+            items.write_line(&summary(report))?;
         }
         for gap in self.replicas.iter().flat_map(|report| &report.gaps) {
-            tell(&format!(
+            tell_user(&format!(
                 "not checked: {}; see `holdfast status`",
-                describe::gap(gap)
+                describe::describe_gap(gap)
             ));
         }
         for (report, unshown) in self.unshown() {
             let replica = &report.replica;
-            tell(&format!(
+            tell_user(&format!(
                 "replica {replica} has {unshown} further anomalies that were not shown; see `holdfast anomalies --all`"
             ));
         }
@@ -215,11 +215,11 @@ fn show(bars: &mut Bars, unit: ProgressUnit, progress: &CheckProgress) {
         ProgressUnit::Files => (progress.files, progress.files_total),
         ProgressUnit::Bytes => (progress.bytes, progress.bytes_total),
     };
-    bars.step(progress.replica.as_str(), unit, done, total);
+    bars.step_bar(progress.replica.as_str(), unit, done, total);
 }
 
 fn line(anomaly: &FiledAnomaly) -> String {
-    let line = describe::anomaly(anomaly);
+    let line = describe::describe_anomaly(anomaly);
     match anomaly.state {
         AnomalyState::Open => line,
         AnomalyState::Accepted | AnomalyState::Closed => format!("{line} [{}]", anomaly.state),

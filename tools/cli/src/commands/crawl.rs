@@ -12,18 +12,18 @@ use archive_model::{ByteSize, Period};
 use clap::{Args, ValueEnum};
 use harvest_controller::lock::{JobLock, LockError};
 use harvest_controller::{
-    JobConsole, JobDirectory, JobDirectoryError, JobEnvironment, JobError, JobNotice, RunSettings,
-    run_job,
+    HarvestJobError, JobConsole, JobDirectory, JobDirectoryError, JobEnvironment, JobNotice,
+    RunSettings, run_job,
 };
 use harvest_crawler::crawl::CrawlProgress;
 use harvest_model::order::{NameServer, RobotsPolicy, ScopeKind};
 use harvest_model::seed::parse_seed;
 use harvest_model::{Collection, CrawlOrder, HarvestJob, InvalidOrder};
-use harvest_policy::address::Network;
+use harvest_policy::address::AddressNetwork;
 use tokio::sync::{mpsc, watch};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::progress::Progress;
+use tools_terminal::progress::TransferProgress;
 use tools_terminal::session::Session;
 use url::Url;
 
@@ -157,7 +157,7 @@ pub(crate) struct Crawl {
     dns: Option<NameServer>,
     /// Network that may be crawled although it is no part of the public web; may be given several times
     #[arg(long, value_name = "CIDR")]
-    allow_network: Vec<Network>,
+    allow_network: Vec<AddressNetwork>,
     /// Collection of the harvest, with which the names of the files begin
     #[arg(long, value_name = "NAME")]
     collection: Option<Collection>,
@@ -201,12 +201,12 @@ enum RobotsArgument {
 
 impl Crawl {
     /// Runs the crawl in a runtime of its own: Ctrl-C ends the crawl and not the process.
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
         let runtime = runtime.map_err(|error| {
-            Failure::failed(format!(
+            Failure::because_failed(format!(
                 "cannot start threads: {error}; raise the limits of the process"
             ))
         })?;
@@ -216,29 +216,29 @@ impl Crawl {
         ended
     }
 
-    async fn crawl(self, context: &Context) -> Result<Exit, Failure> {
-        let failed = |error: JobDirectoryError| Failure::failed(error.to_string());
-        let clock = Clock::system();
+    async fn crawl(self, context: &CommandContext) -> Result<Exit, Failure> {
+        let failed = |error: JobDirectoryError| Failure::because_failed(error.to_string());
+        let clock = Clock::system_clock();
         let host = host_name();
         let signals = Signals::new().map_err(|error| {
-            Failure::failed(format!(
+            Failure::because_failed(format!(
                 "cannot handle signals: {error}; raise the limits of the process"
             ))
         })?;
         let bar = if context.output.is_json() {
-            Progress::hidden()
+            TransferProgress::hidden()
         } else {
-            Progress::counting()
+            TransferProgress::counting()
         };
         let directory = if let Some(path) = self.resume.as_ref().or(self.salvage.as_ref()) {
             let directory = JobDirectory::open(path).map_err(failed)?;
-            bar.tell(&words::resumed(&directory).map_err(failed)?);
+            bar.tell_user(&words::resumed_text(&directory).map_err(failed)?);
             directory
         } else {
             let directory = self.begin(&clock)?;
             let id = directory.job().id;
             let path = directory.root().display();
-            bar.tell(&format!("job {id} in {path}"));
+            bar.tell_user(&format!("job {id} in {path}"));
             directory
         };
         let run = directory.run_settings().map_err(failed)?;
@@ -251,7 +251,7 @@ impl Crawl {
         };
         let environment = JobEnvironment {
             clock: clock.clone(),
-            chance: Chance::system(),
+            chance: Chance::system_chance(),
             archive,
             patience: PATIENCE,
             keeps_files: self.keep.is_some() || run.keeps_files || stores_nothing,
@@ -267,7 +267,7 @@ impl Crawl {
         let notices = bar.clone();
         let root = directory.root().to_owned();
         let notify =
-            move |notice: JobNotice<'_>| notices.tell(&words::describe_notice(notice, &root));
+            move |notice: JobNotice<'_>| notices.tell_user(&words::describe_notice(notice, &root));
         let running = run_job(
             &directory,
             &environment,
@@ -279,11 +279,11 @@ impl Crawl {
         );
         let ended = tokio::select! {
             ended = running => ended.map_err(|error| broken_off(&error, &directory))?,
-            exit = signals.watch(&bar, &control) => return Ok(exit),
-            never = progress::show(&bar, &clock, watched) => match never {},
+            exit = signals.watch_signals(&bar, &control) => return Ok(exit),
+            never = progress::show_progress(&bar, &clock, watched) => match never {},
         };
         bar.finish();
-        words::report(context, &ended)
+        words::report_crawl(context, &ended)
     }
 
     /// Makes the job that the command line describes, and its directory.
@@ -292,14 +292,14 @@ impl Crawl {
         let order = self.order()?;
         let mut seeds = Vec::new();
         for text in &self.seeds {
-            let seed =
-                parse_seed(text).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
+            let seed = parse_seed(text)
+                .map_err(|error| Failure::wrong_usage(format!("{text}: {error}")))?;
             if !seeds.contains(&seed) {
                 seeds.push(seed);
             }
         }
         order.check_contact(&seeds).map_err(|error| {
-            Failure::usage(format!("{}; give it with --contact", error.message))
+            Failure::wrong_usage(format!("{}; give it with --contact", error.message))
         })?;
         let id = self.job.unwrap_or_else(|| {
             // A clock before 1970 is wrong by more than a number of a job.
@@ -315,8 +315,8 @@ impl Crawl {
             keeps_files: self.keep.is_some(),
             organization: self.organization.clone().unwrap_or_else(host_name),
         };
-        let created = JobDirectory::begin(&base, job, &run, now);
-        created.map_err(|error| Failure::failed(error.to_string()))
+        let created = JobDirectory::begin_job(&base, job, &run, now);
+        created.map_err(|error| Failure::because_failed(error.to_string()))
     }
 
     /// Returns the order of the file, with the options of the command line over it.
@@ -326,7 +326,7 @@ impl Crawl {
             None => CrawlOrder::default(),
             Some(path) => {
                 let text = std::fs::read_to_string(path)
-                    .map_err(|error| Failure::unreadable(path, &error))?;
+                    .map_err(|error| Failure::unreadable_file(path, &error))?;
                 CrawlOrder::parse(&text).map_err(wrong)?
             }
         };
@@ -373,22 +373,22 @@ impl Crawl {
 
 /// Gives up the frontier of a job that no process works on.
 fn give_up_frontier(directory: &JobDirectory, clock: &Clock) -> Result<(), Failure> {
-    let lock = JobLock::acquire(directory).map_err(JobError::from);
+    let lock = JobLock::acquire(directory).map_err(HarvestJobError::from);
     let _lock = lock.map_err(|error| broken_off(&error, directory))?;
     let given_up = directory.give_up_frontier(clock.now());
-    given_up.map_err(|error| Failure::failed(error.to_string()))?;
+    given_up.map_err(|error| Failure::because_failed(error.to_string()))?;
     Ok(())
 }
 
 /// Tells a person what to do about a job that has broken off.
-fn broken_off(error: &JobError, directory: &JobDirectory) -> Failure {
+fn broken_off(error: &HarvestJobError, directory: &JobDirectory) -> Failure {
     let path = directory.root().display();
     match error {
-        JobError::Lock(LockError::Busy(_)) => Failure::new(Exit::Refused, error.to_string()),
-        JobError::Frontier { .. } => Failure::failed(format!(
+        HarvestJobError::Lock(LockError::Busy(_)) => Failure::new(Exit::Refused, error.to_string()),
+        HarvestJobError::Frontier { .. } => Failure::because_failed(format!(
             "{error}; `holdfast crawl --salvage {path}` does so"
         )),
-        _ => Failure::failed(format!(
+        _ => Failure::because_failed(format!(
             "{error}; continue with `holdfast crawl --resume {path}`"
         )),
     }

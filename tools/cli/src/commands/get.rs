@@ -8,11 +8,11 @@ use archive_client::{Access, FileRange, FileStream};
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
-use tools_terminal::output::{Output, size};
-use tools_terminal::progress::Progress;
+use tools_terminal::output::{Output, size_text};
+use tools_terminal::progress::TransferProgress;
 use tools_terminal::range::ByteRange;
 use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::Session;
@@ -71,7 +71,7 @@ struct Report<'a> {
 }
 
 impl Get {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let name = file_name(&self.name)?;
         let path = self.path(&name);
         let is_stdout = is_stdout(&path, &context.output)?;
@@ -88,7 +88,7 @@ impl Get {
                 force: self.force,
                 is_stdout,
             };
-            return salvage::run(places, wanted, context).await;
+            return salvage::run_salvage(places, wanted, context).await;
         }
         let session = Session::open(&context.global)?;
         let mut reading = session.reader().get(&wanted).await?;
@@ -110,13 +110,13 @@ impl Get {
 }
 
 async fn receive(reading: &mut FileStream, mut destination: Destination) -> Result<(), Failure> {
-    let progress = Progress::bytes(reading.range.end - reading.range.start);
+    let progress = TransferProgress::of_bytes(reading.range.end - reading.range.start);
     let mut received = 0;
     while let Some(bytes) = reading.next().await? {
         destination.write(&bytes)?;
         let before = received;
         received += bytes.len() as u64;
-        progress.step(before, received);
+        progress.step_bytes(before, received);
     }
     progress.finish();
     destination.finish()
@@ -127,7 +127,7 @@ fn report(output: &Output, reading: &FileStream, path: &Path) -> Result<(), Fail
         admission, range, ..
     } = reading;
     if output.is_json() {
-        return output.document(&Report {
+        return output.write_document(&Report {
             name: &admission.name,
             size: admission.size,
             root: admission.root,
@@ -136,8 +136,8 @@ fn report(output: &Output, reading: &FileStream, path: &Path) -> Result<(), Fail
             path,
         });
     }
-    let what = size(range.end - range.start);
-    output.line(&format!(
+    let what = size_text(range.end - range.start);
+    output.write_line(&format!(
         "{}  {what} verified  {}",
         path.display(),
         admission.root

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use index_client::SetName;
-use tools_terminal::context::{Context, Global};
+use tools_terminal::context::{CommandContext, Global};
 use tools_terminal::exit::{Exit, Failure};
 
-use super::parts::{load, run_part};
+use super::parts::{load_part_settings, run_part};
 use super::talk;
 
 /// Run or manage the index: where and when each URL was captured
@@ -54,7 +54,7 @@ enum Verb {
 }
 
 impl Index {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self.verb {
             Some(Verb::Status(status)) => talk(status.run(context)),
             Some(Verb::Retry(retry)) => talk(retry.run(context)),
@@ -69,12 +69,12 @@ impl Index {
 
 /// Reads the name of a set, and what else every command takes: `--set` of these verbs is the set of captures, not a
 /// setting.
-fn named_set(text: &str, context: &Context) -> Result<(SetName, Global), Failure> {
-    let set = SetName::new(text).map_err(|error| Failure::usage(error.to_string()))?;
+fn named_set(text: &str, context: &CommandContext) -> Result<(SetName, Global), Failure> {
+    let set = SetName::new(text).map_err(|error| Failure::wrong_usage(error.to_string()))?;
     Ok((set, without_settings(context)))
 }
 
-fn without_settings(context: &Context) -> Global {
+fn without_settings(context: &CommandContext) -> Global {
     Global {
         set: Vec::new(),
         ..context.global.clone()
@@ -82,8 +82,9 @@ fn without_settings(context: &Context) -> Global {
 }
 
 /// Runs the part until a signal.
-fn part(settings: Option<PathBuf>, context: &Context) -> Result<Exit, Failure> {
-    let file = settings.ok_or_else(|| Failure::usage("name the settings file with --settings"))?;
-    let settings = load(&file, &context.global.set)?;
-    run_part(&file, settings, index_server::serve)
+fn part(settings: Option<PathBuf>, context: &CommandContext) -> Result<Exit, Failure> {
+    let file =
+        settings.ok_or_else(|| Failure::wrong_usage("name the settings file with --settings"))?;
+    let settings = load_part_settings(&file, &context.global.set)?;
+    run_part(&file, settings, index_server::serve_index)
 }

@@ -8,10 +8,10 @@ use archive_client::{
 use archive_model::{NamePattern, ReplicaId};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{or_dash, tell};
+use tools_terminal::output::{or_dash, tell_user};
 use tools_terminal::session::Session;
 
 /// List the files of the archive, or those of one replica
@@ -49,7 +49,7 @@ trait Format {
 }
 
 impl List {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let of_replica = self.replica.is_some();
         let selection = Selection {
@@ -83,13 +83,13 @@ impl List {
         };
         let end = written
             .await
-            .map_err(|error: std::io::Error| Failure::output(&error))?;
+            .map_err(|error: std::io::Error| Failure::output_failed(&error))?;
         match end {
             Ok(end) => {
                 for gap in &end.gaps {
-                    tell(&format!(
+                    tell_user(&format!(
                         "not listed: {}; see `holdfast status`",
-                        describe::gap(gap)
+                        describe::describe_gap(gap)
                     ));
                 }
                 Ok(if wrong || !end.gaps.is_empty() {
@@ -100,7 +100,7 @@ impl List {
             }
             Err(failure) => {
                 // The document, if there is one, is out already, and says it too.
-                tell(&failure.message);
+                tell_user(&failure.message);
                 Ok(failure.exit)
             }
         }
@@ -191,7 +191,7 @@ impl Format for Checksums {
     fn entry(&mut self, out: &mut dyn Write, entry: &ListEntry) -> std::io::Result<()> {
         // A name has no backslash and no line break, so nothing is to be escaped.
         let Some(root) = entry.root else {
-            tell(&format!(
+            tell_user(&format!(
                 "{}: no checksum is known there; see `holdfast stat`",
                 entry.name
             ));
@@ -306,7 +306,7 @@ mod tests {
                 }),
                 false,
             ),
-            (Err(Failure::failed("cut")), false),
+            (Err(Failure::because_failed("cut")), false),
         ];
         for (end, complete) in ends {
             for entries in [vec![], vec![entry("a")], vec![entry("a"), entry("b")]] {

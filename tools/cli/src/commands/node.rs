@@ -3,14 +3,14 @@
 use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_model::{Act, Mode, NodeId, NodeSelector, NodeState, ReplicaId};
 use clap::{Args, Subcommand};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Column, Output, Table, or_dash, size};
-use tools_terminal::reason::Reason;
+use tools_terminal::output::{Output, TableColumn, TextTable, or_dash, size_text};
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
-use super::requests::ask;
+use super::requests::ask_for_act;
 
 /// List nodes, and set which of them take new files
 ///
@@ -77,7 +77,7 @@ pub(crate) struct Retire {
     node: NodeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
     /// Confirm that this takes the last good copies of files; then only custodians may ask and approve
     #[arg(long)]
     last_copies: bool,
@@ -96,11 +96,11 @@ pub(crate) struct Reinstate {
     node: NodeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
 }
 
 impl Node {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let (node, mode) = match self {
             Self::List {} => return list(context).await,
             Self::Retire(Retire {
@@ -112,14 +112,14 @@ impl Node {
                     node: NodeSelector { replica, node },
                     last_copies,
                 };
-                return ask(context, &act, &reason).await;
+                return ask_for_act(context, &act, &reason).await;
             }
             Self::Reinstate(Reinstate {
                 node: NodeArgument { node, replica },
                 reason,
             }) => {
                 let act = Act::ReinstateNode(NodeSelector { replica, node });
-                return ask(context, &act, &reason).await;
+                return ask_for_act(context, &act, &reason).await;
             }
             Self::ReadOnly(one) => (one, Mode::ReadOnly),
             Self::ReadWrite(one) => (one, Mode::ReadWrite),
@@ -131,11 +131,13 @@ impl Node {
         let status = session.keeper().node(&name, mode).await;
         let status = status.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
-            context.output.document(&status)?;
+            context.output.write_document(&status)?;
         } else {
             let said = status.mode.map_or("in no known mode", Mode::as_str);
             let node = &name.node;
-            context.output.line(&format!("node {node} is {said}"))?;
+            context
+                .output
+                .write_line(&format!("node {node} is {said}"))?;
         }
         Ok(if status.mode == Some(mode) {
             Exit::Done
@@ -145,7 +147,7 @@ impl Node {
     }
 }
 
-async fn list(context: &Context) -> Result<Exit, Failure> {
+async fn list(context: &CommandContext) -> Result<Exit, Failure> {
     let session = Session::open(&context.global)?;
     let status = session.reader().status().await;
     let status = status.map_err(|error| session.failure(error))?;
@@ -155,7 +157,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
             .collect();
         context
             .output
-            .document(&serde_json::json!({ "nodes": nodes, "drains": status.drains }))?;
+            .write_document(&serde_json::json!({ "nodes": nodes, "drains": status.drains }))?;
     } else {
         show(&context.output, &status)?;
     }
@@ -176,16 +178,16 @@ fn each(status: &ArchiveStatus) -> impl Iterator<Item = (&str, &NodeState)> {
 }
 
 fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
-    let mut table = Table::new(&[
-        Column::Left("REPLICA"),
-        Column::Left("NODE"),
-        Column::Left("STATE"),
-        Column::Left("MODE"),
-        Column::Right("VOLUMES"),
-        Column::Right("USABLE"),
-        Column::Right("FINDINGS"),
-        Column::Left("OLDEST VERIFICATION"),
-        Column::Left("ENDPOINT"),
+    let mut table = TextTable::new(&[
+        TableColumn::Left("REPLICA"),
+        TableColumn::Left("NODE"),
+        TableColumn::Left("STATE"),
+        TableColumn::Left("MODE"),
+        TableColumn::Right("VOLUMES"),
+        TableColumn::Right("USABLE"),
+        TableColumn::Right("FINDINGS"),
+        TableColumn::Left("OLDEST VERIFICATION"),
+        TableColumn::Left("ENDPOINT"),
     ]);
     for (replica, node) in each(status) {
         let state = if node.is_retired() {
@@ -201,15 +203,15 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             state,
             or_dash(node.mode.as_ref()),
             node.volumes.len().to_string(),
-            size(node.usable),
+            size_text(node.usable),
             node.findings.to_string(),
             describe::time_or_dash(node.oldest_verification),
             node.endpoint.clone(),
         ]);
     }
-    output.table(&table)?;
+    output.write_table(&table)?;
     for drain in &status.drains {
-        output.line(&describe::drain(drain))?;
+        output.write_line(&describe::describe_drain(drain))?;
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use archive_client::Preservation;
 use clap::Subcommand;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
 /// Test the notifications of the repository
@@ -24,21 +24,21 @@ pub(crate) enum Notify {
 }
 
 impl Notify {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let Self::Test {} = self;
         let session = Session::open(&context.global)?;
         let outcome = session.keeper().notify_test().await;
         let outcome = outcome.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
-            context.output.document(&outcome)?;
+            context.output.write_document(&outcome)?;
         } else {
             outcome
                 .outcomes
                 .iter()
-                .try_for_each(|line| context.output.line(line))?;
+                .try_for_each(|line| context.output.write_line(line))?;
         }
         if outcome.outcomes.is_empty() {
-            tell(
+            tell_user(
                 "no notification channel is configured: set `notify.command` or `notify.smtp` in the \
                  repository's settings",
             );

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use archive_bitarchive::checksum::ChecksumTable;
 use archive_daemon::settings::{self, Sources};
 use archive_daemon::tasks::with_causes;
-use archive_daemon::{Daemon, DaemonSettings, RunError, Starting, run};
+use archive_daemon::{Daemon, DaemonSettings, RunError, Starting, run_daemon};
 use archive_ledger::admin::Admin;
 use archive_part::PartSettings;
 use clap::Args;
 use serde::de::DeserializeOwned;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
 /// The arguments that every part takes.
@@ -34,13 +34,13 @@ pub(crate) struct Repository {
 
 impl Repository {
     /// Runs the repository until a signal.
-    pub(crate) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, context: &CommandContext) -> Result<Exit, Failure> {
         let file = &self.part.settings;
-        let settings: archive_repository::Settings = load(file, &context.global.set)?;
+        let settings: archive_repository::Settings = load_part_settings(file, &context.global.set)?;
         if self.init {
             init_admin(&settings.repository.data)?;
         }
-        run_part(file, settings, archive_repository::serve)
+        run_part(file, settings, archive_repository::serve_repository)
     }
 }
 
@@ -48,7 +48,7 @@ impl Repository {
 pub(crate) fn init_admin(data: &Path) -> Result<(), Failure> {
     Admin::init(data)
         .map(drop)
-        .map_err(|error| Failure::failed(error.to_string()))
+        .map_err(|error| Failure::because_failed(error.to_string()))
 }
 
 /// The arguments of a checksum replica.
@@ -63,37 +63,42 @@ pub(crate) struct ChecksumReplica {
 
 impl ChecksumReplica {
     /// Runs a checksum replica until a signal.
-    pub(crate) fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(&self, context: &CommandContext) -> Result<Exit, Failure> {
         let file = &self.part.settings;
-        let settings: archive_bitarchive::checksum::Settings = load(file, &context.global.set)?;
+        let settings: archive_bitarchive::checksum::Settings =
+            load_part_settings(file, &context.global.set)?;
         if self.init {
             let own = &settings.checksum_replica;
             ChecksumTable::init(&own.data, &own.node, &own.replica)
-                .map_err(|error| Failure::failed(error.to_string()))?;
+                .map_err(|error| Failure::because_failed(error.to_string()))?;
         }
-        run_part(file, settings, archive_bitarchive::checksum::serve)
+        run_part(
+            file,
+            settings,
+            archive_bitarchive::checksum::serve_checksum_replica,
+        )
     }
 }
 
 impl Part {
     /// Runs a monitor until a signal.
-    pub(crate) fn monitor(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings = load(&self.settings, &context.global.set)?;
-        run_part(&self.settings, settings, archive_monitor::serve)
+    pub(crate) fn monitor(&self, context: &CommandContext) -> Result<Exit, Failure> {
+        let settings = load_part_settings(&self.settings, &context.global.set)?;
+        run_part(&self.settings, settings, archive_monitor::serve_monitor)
     }
 
     /// Runs a node until a signal.
-    pub(crate) fn bitarchive(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings = load(&self.settings, &context.global.set)?;
+    pub(crate) fn bitarchive(&self, context: &CommandContext) -> Result<Exit, Failure> {
+        let settings = load_part_settings(&self.settings, &context.global.set)?;
         run_part(&self.settings, settings, |settings, daemon| {
-            archive_bitarchive::serve(settings, daemon, archive_runs::start)
+            archive_bitarchive::serve_node(settings, daemon, archive_runs::start_runs)
         })
     }
 
     /// Runs a viewer until a signal.
-    pub(crate) fn viewer(&self, context: &Context) -> Result<Exit, Failure> {
-        let settings = load(&self.settings, &context.global.set)?;
-        run_part(&self.settings, settings, viewer_web::serve)
+    pub(crate) fn viewer(&self, context: &CommandContext) -> Result<Exit, Failure> {
+        let settings = load_part_settings(&self.settings, &context.global.set)?;
+        run_part(&self.settings, settings, viewer_web::serve_viewer)
     }
 }
 
@@ -105,7 +110,7 @@ pub(crate) fn run_part<S: PartSettings>(
 ) -> Result<Exit, Failure> {
     let daemon_settings = settings.daemon().clone();
     let file = file.to_owned();
-    live(S::PART, &daemon_settings, |daemon| {
+    live_part(S::PART, &daemon_settings, |daemon| {
         let serving = serve(settings, daemon);
         Box::pin(async move {
             let served = serving.await;
@@ -115,16 +120,19 @@ pub(crate) fn run_part<S: PartSettings>(
 }
 
 /// Reads a settings file, under the environment and the command line.
-pub(crate) fn load<T: DeserializeOwned>(file: &Path, set: &[String]) -> Result<T, Failure> {
-    Ok(settings::load(&Sources {
+pub(crate) fn load_part_settings<T: DeserializeOwned>(
+    file: &Path,
+    set: &[String],
+) -> Result<T, Failure> {
+    Ok(settings::load_settings(&Sources {
         file: Some(file.to_owned()),
-        environment: settings::environment()?,
+        environment: settings::read_environment()?,
         set: set.to_vec(),
     })?)
 }
 
 /// Runs a part until a signal, and says why where it ends by itself.
-pub(crate) fn live(
+pub(crate) fn live_part(
     name: &str,
     settings: &DaemonSettings,
     start: impl FnOnce(Daemon) -> Starting<()>,
@@ -137,11 +145,11 @@ pub(crate) fn live(
             ..daemon
         })
     };
-    match run(name, settings, start) {
+    match run_daemon(name, settings, start) {
         Ok(()) => Ok(Exit::Done),
         Err(RunError::Start(error)) if error.is_of_settings() => {
             Err(Failure::new(Exit::Settings, error.to_string()))
         }
-        Err(error) => Err(Failure::failed(with_causes(&error))),
+        Err(error) => Err(Failure::because_failed(with_causes(&error))),
     }
 }

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use archive_daemon::Clock;
-use archive_rpc::{Authority, Grant, PkiError, Validity};
+use archive_rpc::{CertificateAuthority, Grant, PkiError, Validity};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
-use self::directory::{Pki as Directory, Record, free, write_new};
+use self::directory::{Pki as Directory, Record, check_free, write_new};
 
 /// Issue and revoke the certificates of an environment
 #[derive(Debug, Subcommand)]
@@ -118,8 +118,8 @@ struct IssuedCertificate<'a> {
 }
 
 impl Pki {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let now = Clock::system().now();
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
+        let now = Clock::system_clock().now();
         match self {
             Self::Init(init) => init.run(context, now),
             Self::Issue(issue) => issue.run(context, now),
@@ -140,7 +140,7 @@ fn validity(now: Timestamp, days: u32) -> Validity {
 fn time(time: SystemTime) -> Result<Timestamp, Failure> {
     let whole = Timestamp::try_from(time)
         .and_then(|time| Timestamp::from_second(time.as_second()))
-        .map_err(|error| Failure::usage(format!("--days: {error}")))?;
+        .map_err(|error| Failure::wrong_usage(format!("--days: {error}")))?;
     Ok(whole)
 }
 
@@ -150,22 +150,22 @@ fn refused(error: &PkiError) -> Failure {
         | PkiError::Validity
         | PkiError::NoGrant
         | PkiError::Host(_)
-        | PkiError::Serial(_) => Failure::usage(error.to_string()),
+        | PkiError::Serial(_) => Failure::wrong_usage(error.to_string()),
         PkiError::Unreadable { .. } | PkiError::OtherKey | PkiError::OtherList => {
             Failure::new(Exit::Settings, error.to_string())
         }
-        PkiError::Signing(_) => Failure::failed(error.to_string()),
+        PkiError::Signing(_) => Failure::because_failed(error.to_string()),
     }
 }
 
 impl Init {
-    fn run(self, context: &Context, now: Timestamp) -> Result<Exit, Failure> {
+    fn run(self, context: &CommandContext, now: Timestamp) -> Result<Exit, Failure> {
         let validity = validity(now, self.days);
-        let authority =
-            Authority::create(&self.environment, validity).map_err(|error| refused(&error))?;
-        let empty = authority.revoke(None, &[], now.into(), validity.not_after);
+        let authority = CertificateAuthority::create_authority(&self.environment, validity)
+            .map_err(|error| refused(&error))?;
+        let empty = authority.revoke_serials(None, &[], now.into(), validity.not_after);
         let empty = empty.map_err(|error| refused(&error))?;
-        directory::make(&self.dir)?;
+        directory::make_directory(&self.dir)?;
         let at = |name: &str| self.dir.join(name);
         let made = CreatedAuthority {
             environment: authority.environment(),
@@ -175,14 +175,14 @@ impl Init {
             until: time(validity.not_after)?,
         };
         for path in [&made.authority, &made.key, &made.revoked, &at("issued")] {
-            free(path)?;
+            check_free(path)?;
         }
         write_new(&made.key, authority.key().as_bytes(), true)?;
         write_new(&made.authority, authority.certificate().as_bytes(), false)?;
         write_new(&made.revoked, empty.as_bytes(), false)?;
-        directory::make(&at("issued"))?;
+        directory::make_directory(&at("issued"))?;
         if context.output.is_json() {
-            context.output.document(&made)?;
+            context.output.write_document(&made)?;
             return Ok(Exit::Done);
         }
         let text = format!(
@@ -198,17 +198,19 @@ impl Init {
             made.key.display(),
             self.dir.display()
         );
-        context.output.line(&text)?;
+        context.output.write_line(&text)?;
         Ok(Exit::Done)
     }
 }
 
 impl Issue {
-    fn run(self, context: &Context, now: Timestamp) -> Result<Exit, Failure> {
+    fn run(self, context: &CommandContext, now: Timestamp) -> Result<Exit, Failure> {
         let pki = Directory::open(&self.dir)?;
         let hosts: Vec<&str> = self.dns.iter().map(String::as_str).collect();
         let validity = validity(now, self.days);
-        let issued = pki.authority.issue(&self.grants, &hosts, validity);
+        let issued = pki
+            .authority
+            .issue_certificate(&self.grants, &hosts, validity);
         let issued = issued.map_err(|error| refused(&error))?;
         let first = self.grants.first();
         let base = first.map(|grant| format!("{}-{}", grant.role(), grant.name()));
@@ -217,7 +219,7 @@ impl Issue {
         let key = self.output.join(format!("{base}.key"));
         let authorities = self.output.join("authority.pem");
         for path in [&certificate, &key] {
-            free(path)?;
+            check_free(path)?;
         }
         let text = pki.authority.certificate();
         let has_authority = directory::is_there(&authorities, text.as_bytes())?;
@@ -230,8 +232,8 @@ impl Issue {
             fingerprint: issued.fingerprint.clone(),
         };
         // Known before it exists: what was handed out can be revoked.
-        pki.record(&record)?;
-        directory::make(&self.output)?;
+        pki.record_certificate(&record)?;
+        directory::make_directory(&self.output)?;
         write_new(&key, issued.key.as_bytes(), true)?;
         write_new(&certificate, issued.certificate.as_bytes(), false)?;
         if !has_authority {
@@ -242,7 +244,7 @@ impl Issue {
             let record = &record;
             context
                 .output
-                .document(&IssuedCertificate { record, files })?;
+                .write_document(&IssuedCertificate { record, files })?;
             return Ok(Exit::Done);
         }
         let shown = certificate.display();
@@ -262,23 +264,23 @@ impl Issue {
             record.until,
             record.serial
         );
-        context.output.line(&text)?;
+        context.output.write_line(&text)?;
         Ok(Exit::Done)
     }
 }
 
 impl Revoke {
-    fn run(self, context: &Context, now: Timestamp) -> Result<Exit, Failure> {
+    fn run(self, context: &CommandContext, now: Timestamp) -> Result<Exit, Failure> {
         let pki = Directory::open(&self.dir)?;
         let path = self.dir.join("revoked.pem");
-        let previous = directory::text(&path)?;
+        let previous = directory::read_text(&path)?;
         let known = previous
             .as_deref()
             .map(|list| pki.authority.revoked_in(list));
         let known = known.transpose().map_err(|error| refused(&error))?;
         let known = known.unwrap_or_default();
-        let found = pki.find(&self.what)?;
-        let serials = found.serials(&self.what, &self.dir)?;
+        let found = pki.find_certificates(&self.what)?;
+        let serials = found.matched_serials(&self.what, &self.dir)?;
         let fresh: Vec<_> = serials
             .iter()
             .filter(|serial| !known.contains_key(serial))
@@ -288,13 +290,13 @@ impl Revoke {
         let next = SystemTime::from(now) + Duration::from_hours(24 * 365);
         let list = pki
             .authority
-            .revoke(previous.as_deref(), &fresh, now.into(), next);
+            .revoke_serials(previous.as_deref(), &fresh, now.into(), next);
         let list = list.map_err(|error| refused(&error))?;
         directory::replace_list(&path, list.as_bytes())?;
         let total = known.len() + fresh.len();
         if context.output.is_json() {
             let revoked: Vec<String> = serials.iter().map(ToString::to_string).collect();
-            context.output.document(&serde_json::json!({
+            context.output.write_document(&serde_json::json!({
                 "revoked": revoked,
                 "new": fresh.len(),
                 "total": total,
@@ -308,12 +310,12 @@ impl Revoke {
             } else {
                 ", as it was already"
             };
-            let who = found.who(serial);
+            let who = found.holder_of(serial);
             context
                 .output
-                .line(&format!("revoked {serial}{who}{was}"))?;
+                .write_line(&format!("revoked {serial}{who}{was}"))?;
         }
-        context.output.line(&copy_list(&path, total))?;
+        context.output.write_line(&copy_list(&path, total))?;
         Ok(Exit::Done)
     }
 }

@@ -6,10 +6,10 @@ use archive_client::{Access, HeldReceipt};
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
 /// Get the custody receipts of files, as they stand now
@@ -56,7 +56,7 @@ enum Answer {
 }
 
 impl Receipt {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let reader = session.reader();
         if let Some(directory) = &self.receipts {
@@ -74,7 +74,7 @@ impl Receipt {
             match got.await {
                 Ok(held) => {
                     if !context.output.is_json() {
-                        context.output.line(&shown(&held))?;
+                        context.output.write_line(&shown(&held))?;
                     }
                     exits.push(Exit::Done);
                     if context.output.is_json() {
@@ -82,8 +82,8 @@ impl Receipt {
                     }
                 }
                 Err(error) => {
-                    let error = error.about(&text);
-                    tell(&error.message);
+                    let error = error.about_file(&text);
+                    tell_user(&error.message);
                     exits.push(error.exit);
                     answers.push(Answer::Failed { name: text, error });
                 }
@@ -92,7 +92,7 @@ impl Receipt {
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "receipts": answers }))?;
+                .write_document(&serde_json::json!({ "receipts": answers }))?;
         }
         Ok(Exit::of_all(exits))
     }
@@ -118,8 +118,8 @@ fn keep(receipt: HeldReceipt, directory: Option<&Path>) -> Result<ReceiptReport,
     let name = admission.name;
     let path = directory.map(|directory| directory.join(format!("{name}.receipt.json")));
     if let Some(path) = &path {
-        archive_durable::replace(path, envelope.as_bytes()).map_err(|error| {
-            Failure::failed(format!(
+        archive_durable::replace_file(path, envelope.as_bytes()).map_err(|error| {
+            Failure::because_failed(format!(
                 "{name}: {error}; choose another place with --receipts"
             ))
         })?;

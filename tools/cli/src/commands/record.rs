@@ -4,15 +4,15 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use archive_client::{ClientError, prove, record};
+use archive_client::{ClientError, fetch_record, prove_record};
 use archive_formats::record_end::RecordKind;
 use archive_model::{FileName, ReplicaId, Root};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
-use tools_terminal::output::size;
+use tools_terminal::output::size_text;
 use tools_terminal::save::{Destination, Partial, is_stdout};
 use tools_terminal::session::Session;
 
@@ -63,13 +63,13 @@ struct Report<'a> {
 }
 
 impl Record {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let name = file_name(&self.name)?;
         let path = self.path(&name);
         let is_stdout = is_stdout(&path, &context.output)?;
         let session = Session::open(&context.global)?;
         let reader = session.reader();
-        let mut record = record(&reader, &name, self.offset, self.replica.clone()).await?;
+        let mut record = fetch_record(&reader, &name, self.offset, self.replica.clone()).await?;
         let mut destination = Destination::open(&path, self.force, &context.output)?;
         // Made first: a proof that has no place must not be found out after the transfer.
         let proof = self.proof.as_deref();
@@ -81,7 +81,7 @@ impl Record {
         if let Some(file) = proof_file {
             let out = BufWriter::new(file.writer()?);
             let written: Result<BufWriter<File>, ClientError> =
-                prove(&reader, &name, record.range(), out).await;
+                prove_record(&reader, &name, record.range(), out).await;
             drop(written?);
             destination.finish()?;
             file.keep()?;
@@ -101,11 +101,11 @@ impl Record {
                 proof,
             };
             if context.output.is_json() {
-                context.output.document(&report)?;
+                context.output.write_document(&report)?;
             } else {
                 let shown = path.display();
-                let what = size(range.end - range.start);
-                context.output.line(&format!(
+                let what = size_text(range.end - range.start);
+                context.output.write_line(&format!(
                     "{shown}  {kind} record of {what}, verified  {name} bytes {}-{}",
                     range.start,
                     range.end - 1
@@ -113,7 +113,7 @@ impl Record {
                 if let Some(proof) = proof {
                     let shown = proof.display();
                     let line = format!("{shown}  its proof; check it with `holdfast verify proof`");
-                    context.output.line(&line)?;
+                    context.output.write_line(&line)?;
                 }
             }
         }

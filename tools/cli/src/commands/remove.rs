@@ -2,12 +2,12 @@
 
 use archive_model::{Act, ReplicaId, Root};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
-use tools_terminal::reason::Reason;
+use tools_terminal::reason::ReasonText;
 
-use super::requests::ask;
+use super::requests::ask_for_act;
 
 /// Ask for the copy of one replica to be removed
 ///
@@ -34,20 +34,20 @@ pub(crate) struct Remove {
     checksum: Root,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
     /// Confirm that no other good copy of the file is left, or that this act leaves none
     #[arg(long)]
     last_copies: bool,
 }
 
 impl Remove {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let act = Act::Remove {
             name: file_name(&self.name)?,
             replica: self.replica,
             checksum: self.checksum,
             last_copies: self.last_copies,
         };
-        ask(context, &act, &self.reason).await
+        ask_for_act(context, &act, &self.reason).await
     }
 }

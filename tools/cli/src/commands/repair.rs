@@ -9,14 +9,14 @@ use archive_model::{FileName, RepairOutcome};
 use clap::Args;
 use serde::Serialize;
 use tools_terminal::bars::{Bars, ProgressUnit};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::list::file_name;
-use tools_terminal::losses::{MOST_WAITING, RecordFinder, RecordLosses, damaged};
-use tools_terminal::output::size;
-use tools_terminal::reason::Reason;
+use tools_terminal::losses::{MOST_WAITING, RecordFinder, RecordLosses, damaged_ranges};
+use tools_terminal::output::size_text;
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
 /// Repair the anomalies that are filed
@@ -59,7 +59,7 @@ pub(crate) struct Repair {
     confirm: Option<NonZeroU64>,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Option<Reason>,
+    reason: Option<ReasonText>,
 }
 
 /// The counts of outcomes, for programs.
@@ -70,7 +70,7 @@ struct Outcomes {
 }
 
 impl Repair {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let names = self.names.iter().map(|text| file_name(text));
         let order = RepairOrder {
             names: names.collect::<Result<_, _>>()?,
@@ -93,7 +93,7 @@ impl Repair {
             Err(ClientError::Precondition(said)) => return Err(braked(&order, &said)),
             Err(error) => return Err(session.failure(error)),
         };
-        let mut items = Items::begin(&context.output, "repairs")?;
+        let mut items = Items::begin_items(&context.output, "repairs")?;
         let mut bars = Bars::new(!context.output.is_json());
         let mut outcomes = Outcomes::default();
         let mut damage = self.records.then(|| Damage::new(&session, !self.all));
@@ -101,22 +101,22 @@ impl Repair {
         let ended = loop {
             let Some(step) = next else { break Ok(()) };
             if step.outcome == RepairOutcome::Progress {
-                bars.step(
+                bars.step_bar(
                     &subject(&step),
                     ProgressUnit::Bytes,
                     step.bytes_verified,
                     None,
                 );
             } else {
-                bars.end(&subject(&step));
+                bars.end_bar(&subject(&step));
                 outcomes.note(&step);
                 if let Some(damage) = &mut damage {
-                    bars.suspend(|| items.line(&line(&step)))?;
+                    bars.suspend(|| items.write_line(&line(&step)))?;
                     if let Err(failure) = damage.add(step) {
                         break Err(failure);
                     }
                 } else {
-                    bars.suspend(|| items.item(&step, || line(&step)))?;
+                    bars.suspend(|| items.write_item(&step, || line(&step)))?;
                 }
             }
             next = match steps.next().await {
@@ -124,15 +124,15 @@ impl Repair {
                 Err(error) => break Err(error.into()),
             };
         };
-        bars.finish();
-        items.line(&outcomes.summary())?;
+        bars.finish_bars();
+        items.write_line(&outcomes.summary())?;
         let mut exit = outcomes.exit();
         if let Some(damage) = damage
             && !damage.report(&mut items, context.output.is_json()).await?
         {
             exit = Exit::Failed;
         }
-        items.end(true, outcomes, ended, exit)
+        items.end_items(true, outcomes, ended, exit)
     }
 }
 
@@ -187,7 +187,7 @@ impl<'a> Damage<'a> {
                 "{MOST_WAITING} anomalies were gone through, and there are more: continue with `holdfast repair --all`, \
                  without --records"
             );
-            return Err(Failure::failed(message));
+            return Err(Failure::because_failed(message));
         }
         self.steps.push(step);
         Ok(())
@@ -198,16 +198,16 @@ impl<'a> Damage<'a> {
         let mut all_named = true;
         for step in &self.steps {
             let records = match &step.anomaly {
-                Some(anomaly) => self.finder.look(anomaly).await,
+                Some(anomaly) => self.finder.look_for_records(anomaly).await,
                 None => RecordLosses::default(),
             };
             all_named &= !records.is_failed();
             if is_json {
-                items.item(&records.attach_to(step), String::new)?;
+                items.write_item(&records.attach_to(step), String::new)?;
             } else if let Some(anomaly) = &step.anomaly
-                && !damaged(anomaly).is_empty()
+                && !damaged_ranges(anomaly).is_empty()
             {
-                items.line(&records.below(describe::anomaly(anomaly)))?;
+                items.write_line(&records.below_line(describe::describe_anomaly(anomaly)))?;
             }
         }
         Ok(all_named)
@@ -247,7 +247,11 @@ impl Outcomes {
             .iter()
             .map(|(outcome, count)| format!("{count} {}", words(*outcome)))
             .collect();
-        format!("{}; {} moved", counts.join(", "), size(self.bytes_moved))
+        format!(
+            "{}; {} moved",
+            counts.join(", "),
+            size_text(self.bytes_moved)
+        )
     }
 }
 
@@ -275,12 +279,14 @@ fn line(step: &Step) -> String {
     let outcome = step.outcome.as_str();
     let mut line = format!("{outcome:<8}");
     match (&step.anomaly, step.what.as_str()) {
-        (Some(anomaly), "") => line = format!("{line}  {}", describe::anomaly(anomaly)),
-        (Some(anomaly), what) => line = format!("{line}  {} -> {what}", describe::anomaly(anomaly)),
+        (Some(anomaly), "") => line = format!("{line}  {}", describe::describe_anomaly(anomaly)),
+        (Some(anomaly), what) => {
+            line = format!("{line}  {} -> {what}", describe::describe_anomaly(anomaly));
+        }
         (None, what) => line = format!("{line}  {what}"),
     }
     if step.bytes_moved > 0 {
-        line = format!("{line}, {} moved", size(step.bytes_moved));
+        line = format!("{line}, {} moved", size_text(step.bytes_moved));
     }
     if let Some(attic) = &step.attic {
         line = format!("{line}, replaced groups in attic {attic}");

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_client::Preservation;
-use archive_client::preservation::Replacement;
+use archive_client::preservation::CopyReplacement;
 use archive_model::{ReplicaId, Root};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
-use tools_terminal::output::size;
-use tools_terminal::progress::Progress;
-use tools_terminal::reason::Reason;
+use tools_terminal::output::size_text;
+use tools_terminal::progress::TransferProgress;
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
 /// Put the right bytes in the place of a wrong copy
@@ -41,24 +41,24 @@ pub(crate) struct Replace {
     with: PathBuf,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
 }
 
 impl Replace {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let name = file_name(&self.name)?;
         let path = &self.with;
-        let unreadable = |error| Failure::unreadable(path, &error);
+        let unreadable = |error| Failure::unreadable_file(path, &error);
         let source = File::open(path).map_err(unreadable)?;
         let metadata = source.metadata().map_err(unreadable)?;
         if !metadata.is_file() {
             let path = path.display();
-            return Err(Failure::usage(format!(
+            return Err(Failure::wrong_usage(format!(
                 "{path}: not a file; name one with --with"
             )));
         }
         let session = Session::open(&context.global)?;
-        let replacement = Replacement {
+        let replacement = CopyReplacement {
             name,
             replica: self.replica,
             checksum: self.checksum,
@@ -67,24 +67,24 @@ impl Replace {
             size: metadata.len(),
         };
         let progress = if context.output.is_json() {
-            Progress::hidden()
+            TransferProgress::hidden()
         } else {
-            Progress::bytes(replacement.size)
+            TransferProgress::of_bytes(replacement.size)
         };
         let sent = AtomicU64::new(0);
-        let watch = |now| progress.step(sent.swap(now, Ordering::Relaxed), now);
+        let watch = |now| progress.step_bytes(sent.swap(now, Ordering::Relaxed), now);
         let replaced = session.keeper().replace(&replacement, &watch).await;
         progress.finish();
         let replaced = replaced.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
-            context.output.document(&replaced)?;
+            context.output.write_document(&replaced)?;
         } else {
             let entry = &replaced.entry;
-            context.output.line(&format!(
+            context.output.write_line(&format!(
                 "{}  replaced in {}, {}; the wrong copy is in attic {}",
                 entry.name,
                 replacement.replica,
-                size(entry.size),
+                size_text(entry.size),
                 replaced.attic.place
             ))?;
         }

@@ -3,13 +3,13 @@
 use archive_client::{Access, ArchiveStatus, Preservation};
 use archive_model::{Act, ReplicaId};
 use clap::{Args, Subcommand};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Column, Output, Table, size};
-use tools_terminal::reason::Reason;
+use tools_terminal::output::{Output, TableColumn, TextTable, size_text};
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
-use super::requests::ask;
+use super::requests::ask_for_act;
 
 /// List replicas, fill a new one, or retire one
 ///
@@ -59,45 +59,45 @@ pub(crate) struct Retire {
     replica: ReplicaId,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
 }
 
 impl Replica {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::List {} => list(context).await,
             Self::Bootstrap(Bootstrap { replica }) => bootstrap(context, &replica).await,
             Self::Retire(Retire { replica, reason }) => {
-                ask(context, &Act::RetireReplica(replica), &reason).await
+                ask_for_act(context, &Act::RetireReplica(replica), &reason).await
             }
         }
     }
 }
 
-async fn bootstrap(context: &Context, replica: &ReplicaId) -> Result<Exit, Failure> {
+async fn bootstrap(context: &CommandContext, replica: &ReplicaId) -> Result<Exit, Failure> {
     let session = Session::open(&context.global)?;
     let begun = session.keeper().bootstrap(replica).await;
     let begun = begun.map_err(|error| session.failure(error))?;
     if context.output.is_json() {
-        context.output.document(&begun)?;
+        context.output.write_document(&begun)?;
     } else {
         let files = begun.files;
-        let bytes = size(begun.bytes);
-        context.output.line(&format!(
+        let bytes = size_text(begun.bytes);
+        context.output.write_line(&format!(
             "replica {replica}: {files} files, {bytes}, are being copied; see `holdfast status`"
         ))?;
     }
     Ok(Exit::Done)
 }
 
-async fn list(context: &Context) -> Result<Exit, Failure> {
+async fn list(context: &CommandContext) -> Result<Exit, Failure> {
     let session = Session::open(&context.global)?;
     let status = session.reader().status().await;
     let status = status.map_err(|error| session.failure(error))?;
     if context.output.is_json() {
         context
             .output
-            .document(&serde_json::json!({ "replicas": status.replicas }))?;
+            .write_document(&serde_json::json!({ "replicas": status.replicas }))?;
     } else {
         show(&context.output, &status)?;
     }
@@ -109,14 +109,14 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
 }
 
 fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
-    let mut table = Table::new(&[
-        Column::Left("REPLICA"),
-        Column::Left("KIND"),
-        Column::Left("REQUIRED"),
-        Column::Right("NODES"),
-        Column::Right("VOLUMES"),
-        Column::Right("FREE"),
-        Column::Left("STATE"),
+    let mut table = TextTable::new(&[
+        TableColumn::Left("REPLICA"),
+        TableColumn::Left("KIND"),
+        TableColumn::Left("REQUIRED"),
+        TableColumn::Right("NODES"),
+        TableColumn::Right("VOLUMES"),
+        TableColumn::Right("FREE"),
+        TableColumn::Left("STATE"),
     ]);
     for replica in &status.replicas {
         let in_service = || replica.nodes.iter().filter(|node| !node.is_retired());
@@ -132,12 +132,12 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             if replica.required { "yes" } else { "no" }.to_owned(),
             format!("{alive}/{}", in_service().count()),
             volumes().count().to_string(),
-            size(free),
+            size_text(free),
             replica
                 .problem
                 .clone()
                 .unwrap_or_else(|| "answers".to_owned()),
         ]);
     }
-    output.table(&table)
+    output.write_table(&table)
 }

@@ -1,14 +1,14 @@
 //! `holdfast requests`, `approve`, `withdraw`: what destroys is asked for by one person and approved by another.
 
 use archive_client::Preservation;
-use archive_client::preservation::Request;
+use archive_client::preservation::RequestRecord;
 use archive_model::{Act, RequestState, Role};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Output, tell};
-use tools_terminal::reason::Reason;
+use tools_terminal::output::{Output, tell_user};
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
 /// List the requests that wait for a second person
@@ -55,28 +55,28 @@ pub(crate) struct Withdraw {
 }
 
 impl Requests {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let requests = session.keeper().requests(self.all).await;
         let requests = requests.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "requests": requests }))?;
+                .write_document(&serde_json::json!({ "requests": requests }))?;
             return Ok(Exit::Done);
         }
         for request in &requests {
             show(&context.output, request)?;
         }
         if requests.is_empty() {
-            context.output.line("no request is open")?;
+            context.output.write_line("no request is open")?;
         }
         Ok(Exit::Done)
     }
 }
 
 impl Approve {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let request = session.keeper().approve(&self.id).await;
         let request = request.map_err(|error| session.failure(error))?;
@@ -85,7 +85,7 @@ impl Approve {
 }
 
 impl Withdraw {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let request = session.keeper().withdraw(&self.id).await;
         let request = request.map_err(|error| session.failure(error))?;
@@ -94,41 +94,51 @@ impl Withdraw {
 }
 
 /// Asks for an act, and says what the second person has to type.
-pub(super) async fn ask(context: &Context, act: &Act, reason: &Reason) -> Result<Exit, Failure> {
+pub(super) async fn ask_for_act(
+    context: &CommandContext,
+    act: &Act,
+    reason: &ReasonText,
+) -> Result<Exit, Failure> {
     let session = Session::open(&context.global)?;
     let request = session.keeper().ask(act, reason.as_str()).await;
     let request = request.map_err(|error| session.failure(error))?;
     if context.output.is_json() {
-        context.output.document(&request)?;
+        context.output.write_document(&request)?;
     } else {
         show(&context.output, &request)?;
     }
     Ok(Exit::Done)
 }
 
-fn ended(context: &Context, request: &Request, wanted: RequestState) -> Result<Exit, Failure> {
+fn ended(
+    context: &CommandContext,
+    request: &RequestRecord,
+    wanted: RequestState,
+) -> Result<Exit, Failure> {
     if context.output.is_json() {
-        context.output.document(request)?;
+        context.output.write_document(request)?;
     } else {
         show(&context.output, request)?;
     }
     if request.state == wanted {
         return Ok(Exit::Done);
     }
-    let Request { id, state, .. } = request;
-    tell(&format!(
+    let RequestRecord { id, state, .. } = request;
+    tell_user(&format!(
         "request {id} is {state}, not {wanted}; see `holdfast requests --all`"
     ));
     Ok(Exit::Failed)
 }
 
-fn show(output: &Output, request: &Request) -> Result<(), Failure> {
-    text(request).iter().try_for_each(|line| output.line(line))
+fn show(output: &Output, request: &RequestRecord) -> Result<(), Failure> {
+    text(request)
+        .iter()
+        .try_for_each(|line| output.write_line(line))
 }
 
 /// Returns the lines that tell people of a request.
-fn text(request: &Request) -> Vec<String> {
-    let Request {
+fn text(request: &RequestRecord) -> Vec<String> {
+    let RequestRecord {
         id,
         what,
         reason,
@@ -143,7 +153,7 @@ fn text(request: &Request) -> Vec<String> {
         format!("request {id} ({state}): {what}"),
         format!(
             "  asked by {asked_by}, {}: {reason}",
-            describe::time(*asked)
+            describe::describe_time(*asked)
         ),
     ];
     if let Some(by) = &request.ended_by {
@@ -165,7 +175,7 @@ fn text(request: &Request) -> Vec<String> {
         };
         lines.push(format!(
             "  not done yet: until {} another person who is {roles} can type",
-            describe::time(*expires)
+            describe::describe_time(*expires)
         ));
         lines.push(format!("    holdfast approve {id} --as {role}/NAME"));
         lines.push(format!("  withdraw it with `holdfast withdraw {id}`"));
@@ -182,7 +192,7 @@ mod tests {
     /// Fails if an open request does not show the command that approves it, or one that has ended still does.
     #[test]
     fn second_person_gets_command_to_type() {
-        let request = Request {
+        let request = RequestRecord {
             id: "r17".into(),
             act: ActKind::Remove,
             what: "remove a.warc.gz from replica two".into(),
@@ -205,7 +215,7 @@ mod tests {
              holdfast approve r17 --as custodian/NAME\n  \
              withdraw it with `holdfast withdraw r17`"
         );
-        let done = Request {
+        let done = RequestRecord {
             state: RequestState::Done,
             ended_by: Some("custodian/custodian-2".into()),
             ended: Some("2026-01-03T00:00:00Z".parse().unwrap()),

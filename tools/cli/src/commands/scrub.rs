@@ -5,10 +5,10 @@ use archive_client::preservation::{ScrubSelection, Scrubs};
 use archive_daemon::{ByteSize, Period};
 use archive_model::{NodeId, NodeScrub, ReplicaId, ScrubActivity, ScrubOrder};
 use clap::{Args, Subcommand};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Column, Output, Table, size, tell};
+use tools_terminal::output::{Output, TableColumn, TextTable, size_text, tell_user};
 use tools_terminal::session::Session;
 
 /// Show, pause, resume or slow down scrubbing
@@ -113,7 +113,7 @@ fn rate(text: &str) -> Result<ByteSize, String> {
 }
 
 impl Scrub {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let (scope, order) = match self {
             Self::Status(scope) => (scope, ScrubOrder::Tell),
             Self::Pause(Pause { scope, length }) => {
@@ -132,18 +132,18 @@ impl Scrub {
         let scrubs = session.keeper().scrubs(&selection, order).await;
         let scrubs = scrubs.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
-            context.output.document(&scrubs)?;
+            context.output.write_document(&scrubs)?;
         } else {
             show(&context.output, &scrubs)?;
         }
         for gap in &scrubs.gaps {
-            tell(&format!(
+            tell_user(&format!(
                 "not asked: {}; see `holdfast status`",
-                describe::gap(gap)
+                describe::describe_gap(gap)
             ));
         }
         if scrubs.scrubs.is_empty() && scrubs.gaps.is_empty() {
-            tell("there is no such node; see `holdfast node list`");
+            tell_user("there is no such node; see `holdfast node list`");
             return Ok(Exit::Failed);
         }
         Ok(if scrubs.gaps.is_empty() {
@@ -155,18 +155,18 @@ impl Scrub {
 }
 
 fn show(output: &Output, scrubs: &Scrubs) -> Result<(), Failure> {
-    let mut table = Table::new(&[
-        Column::Left("REPLICA"),
-        Column::Left("NODE"),
-        Column::Left("STATE"),
-        Column::Right("RATE"),
-        Column::Right("DUE"),
-        Column::Left("NEXT"),
-        Column::Left("OLDEST"),
-        Column::Right("UNKNOWN"),
-        Column::Right("FILES"),
-        Column::Right("READ"),
-        Column::Right("FOUND"),
+    let mut table = TextTable::new(&[
+        TableColumn::Left("REPLICA"),
+        TableColumn::Left("NODE"),
+        TableColumn::Left("STATE"),
+        TableColumn::Right("RATE"),
+        TableColumn::Right("DUE"),
+        TableColumn::Left("NEXT"),
+        TableColumn::Left("OLDEST"),
+        TableColumn::Right("UNKNOWN"),
+        TableColumn::Right("FILES"),
+        TableColumn::Right("READ"),
+        TableColumn::Right("FOUND"),
     ]);
     for scrub in &scrubs.scrubs {
         table.push([
@@ -175,22 +175,24 @@ fn show(output: &Output, scrubs: &Scrubs) -> Result<(), Failure> {
             state(scrub),
             scrub
                 .bytes_per_second
-                .map_or_else(|| "-".to_owned(), |rate| format!("{}/s", size(rate))),
+                .map_or_else(|| "-".to_owned(), |rate| format!("{}/s", size_text(rate))),
             scrub.due.to_string(),
             describe::time_or_dash(scrub.next),
             describe::time_or_dash(scrub.oldest),
             scrub.unknown.to_string(),
             scrub.files.to_string(),
-            size(scrub.bytes),
+            size_text(scrub.bytes),
             scrub.found.to_string(),
         ]);
     }
-    output.table(&table)
+    output.write_table(&table)
 }
 
 fn state(scrub: &NodeScrub) -> String {
     match (scrub.state, scrub.paused_until) {
-        (ScrubActivity::Paused, Some(until)) => format!("paused until {}", describe::time(until)),
+        (ScrubActivity::Paused, Some(until)) => {
+            format!("paused until {}", describe::describe_time(until))
+        }
         (state, _) => state.to_string(),
     }
 }

@@ -15,10 +15,10 @@ use archive_part::{PartSettings, list_faults};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
-use self::documentation::document;
+use self::documentation::document_settings;
 
 /// Check settings files, and print the settings in force
 #[derive(Debug, Subcommand)]
@@ -99,10 +99,10 @@ const KINDS: [FileKind; 7] = [
 const CLIENT: SettingsForm = SettingsForm {
     section: "endpoints",
     sections: &[
-        Section::of::<ClientFile>(""),
-        Section::of::<Endpoints>("endpoints"),
-        Section::of::<ClientLimits>("limits"),
-        Section::of::<ClientIdentity>("identity"),
+        Section::section_of::<ClientFile>(""),
+        Section::section_of::<Endpoints>("endpoints"),
+        Section::section_of::<ClientLimits>("limits"),
+        Section::section_of::<ClientIdentity>("identity"),
     ],
     example: r#"
 authorities = "pki/authorities.pem"
@@ -161,7 +161,7 @@ impl FileKind {
     fn sources(&self, path: &Path, set: &[String]) -> Result<Sources, SettingsError> {
         let environment = match self.name {
             "client" => Vec::new(),
-            _ => settings::environment()?,
+            _ => settings::read_environment()?,
         };
         Ok(Sources {
             file: Some(path.to_owned()),
@@ -180,14 +180,14 @@ fn list_part_problems<S: PartSettings>(
     if !found.is_empty() {
         return Ok(found.iter().map(ToString::to_string).collect());
     }
-    let settings: S = settings::load(sources)?;
+    let settings: S = settings::load_settings(sources)?;
     let problems = match depth {
         Depth::Values => {
             let invalid = settings.check_values().err();
             invalid.map(|error| error.to_string()).into_iter().collect()
         }
         Depth::Files => {
-            let faults = list_faults(&settings, Clock::system().now());
+            let faults = list_faults(&settings, Clock::system_clock().now());
             let faults = faults.iter().map(ToString::to_string);
             faults.chain(settings.list_doubts()).collect()
         }
@@ -203,11 +203,11 @@ fn list_client_problems(sources: &Sources, depth: Depth) -> Result<Vec<String>, 
     if depth == Depth::Values {
         return Ok(Vec::new());
     }
-    let client: ClientFile = settings::load(sources)?;
+    let client: ClientFile = settings::load_settings(sources)?;
     let file = sources.file.as_deref().unwrap_or(Path::new(""));
-    let client = client.within(file.parent().unwrap_or(Path::new("")));
-    let now = Clock::system().now().into();
-    let credentials = client.credentials(None, now).err();
+    let client = client.within_directory(file.parent().unwrap_or(Path::new("")));
+    let now = Clock::system_clock().now().into();
+    let credentials = client.load_credentials(None, now).err();
     let trust = read_trust_file(&client.trust).err();
     let problems = [credentials, trust].into_iter().flatten();
     let problems = problems.map(|error| error.to_string()).collect();
@@ -222,8 +222,8 @@ fn about_file(sources: &Sources, problems: Vec<String>) -> Vec<String> {
 }
 
 fn printed<T: DeserializeOwned + Serialize>(sources: &Sources) -> Result<String, Failure> {
-    let settings: T = settings::load(sources)?;
-    settings::print(&settings).map_err(|error| Failure::failed(error.to_string()))
+    let settings: T = settings::load_settings(sources)?;
+    settings::print_settings(&settings).map_err(|error| Failure::because_failed(error.to_string()))
 }
 
 /// The result of checking one file.
@@ -237,7 +237,7 @@ struct Verdict<'a> {
 }
 
 impl Settings {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::Check(check) => check.run(context),
             Self::Print(print) => print.run(context),
@@ -246,7 +246,7 @@ impl Settings {
 }
 
 impl Check {
-    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    fn run(&self, context: &CommandContext) -> Result<Exit, Failure> {
         let mut verdicts = Vec::new();
         let mut exits = Vec::new();
         for file in &self.files {
@@ -276,15 +276,15 @@ impl Check {
         }
         if context.output.is_json() {
             let document = serde_json::json!({ "files": verdicts });
-            context.output.document(&document)?;
+            context.output.write_document(&document)?;
         } else {
             for verdict in &verdicts {
                 if verdict.problems.is_empty() {
                     let shown = verdict.file.display();
-                    context.output.line(&format!("{shown}: good"))?;
+                    context.output.write_line(&format!("{shown}: good"))?;
                 }
                 for problem in &verdict.problems {
-                    context.output.line(problem)?;
+                    context.output.write_line(problem)?;
                 }
             }
         }
@@ -309,20 +309,20 @@ fn check_file(
 }
 
 impl Print {
-    fn run(&self, context: &Context) -> Result<Exit, Failure> {
+    fn run(&self, context: &CommandContext) -> Result<Exit, Failure> {
         let kind = FileKind::from_sections(&self.file)?;
         let sources = kind.sources(&self.file, &context.global.set)?;
         let printed = (kind.print)(&sources)?;
         let text = if self.documented {
-            document(&kind.form, &printed)
+            document_settings(&kind.form, &printed)
         } else {
             printed
         };
         if context.output.is_json() {
             let document = serde_json::json!({ "part": kind.name, "toml": text });
-            context.output.document(&document)?;
+            context.output.write_document(&document)?;
         } else {
-            context.output.line(text.trim_end())?;
+            context.output.write_line(text.trim_end())?;
         }
         Ok(Exit::Done)
     }

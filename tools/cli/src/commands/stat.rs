@@ -6,14 +6,14 @@ use archive_client::{FileStatus, Ingest, ReplicaStatus};
 use archive_model::{CopyDoubt, CopyStanding};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::file_name;
-use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
+use tools_terminal::output::{Output, TableColumn, TextTable, or_dash, size_text, tell_user};
 use tools_terminal::session::Session;
 
-use self::history::{Moment, history, line};
+use self::history::{Moment, file_history, moment_line};
 
 /// Show the state of files in each replica
 ///
@@ -67,7 +67,7 @@ impl Answer {
 }
 
 impl Stat {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let depositor = session.depositor();
         let keeper = session.keeper();
@@ -76,7 +76,7 @@ impl Stat {
             let asked = async {
                 let status = depositor.stat(&file_name(&text)?).await?;
                 let history = if self.history {
-                    let asked = history(&keeper, &status.name).await;
+                    let asked = file_history(&keeper, &status.name).await;
                     Some(asked.map_err(|error| session.failure(error))?)
                 } else {
                     None
@@ -86,8 +86,8 @@ impl Stat {
             answers.push(match asked.await {
                 Ok(known) => Answer::File(Box::new(known)),
                 Err(error) => {
-                    let error = error.about(&text);
-                    tell(&error.message);
+                    let error = error.about_file(&text);
+                    tell_user(&error.message);
                     Answer::Failed { name: text, error }
                 }
             });
@@ -95,13 +95,13 @@ impl Stat {
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "files": answers }))?;
+                .write_document(&serde_json::json!({ "files": answers }))?;
         } else {
             for answer in &answers {
                 if let Answer::File(known) = answer {
                     show(&context.output, &known.status)?;
                     for moment in known.history.iter().flatten() {
-                        context.output.line(&line(moment))?;
+                        context.output.write_line(&moment_line(moment))?;
                     }
                 }
             }
@@ -119,27 +119,27 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
         admitted,
         ..
     } = status;
-    output.line(&format!(
+    output.write_line(&format!(
         "{name}\n  {} bytes ({})  blake3 {root}",
         status.size,
-        size(status.size)
+        size_text(status.size)
     ))?;
     if let Some(sha256) = &digests.sha256 {
-        output.line(&format!("  sha256 {}", hex::encode(sha256)))?;
+        output.write_line(&format!("  sha256 {}", hex::encode(sha256)))?;
     }
     if let Some(md5) = &digests.md5 {
-        output.line(&format!("  md5 {}", hex::encode(md5)))?;
+        output.write_line(&format!("  md5 {}", hex::encode(md5)))?;
     }
-    let admitted = describe::time(*admitted);
-    output.line(&format!("  admitted {admitted} from {depositor}"))?;
-    let mut table = Table::new(&[
-        Column::Left("  REPLICA"),
-        Column::Left("STATE"),
-        Column::Left("CONDITION"),
-        Column::Left("COMPLETED"),
-        Column::Left("NODE"),
-        Column::Left("VOLUME"),
-        Column::Left("REASON"),
+    let admitted = describe::describe_time(*admitted);
+    output.write_line(&format!("  admitted {admitted} from {depositor}"))?;
+    let mut table = TextTable::new(&[
+        TableColumn::Left("  REPLICA"),
+        TableColumn::Left("STATE"),
+        TableColumn::Left("CONDITION"),
+        TableColumn::Left("COMPLETED"),
+        TableColumn::Left("NODE"),
+        TableColumn::Left("VOLUME"),
+        TableColumn::Left("REASON"),
     ]);
     for replica in &status.replicas {
         table.push([
@@ -152,7 +152,7 @@ fn show(output: &Output, status: &FileStatus) -> Result<(), Failure> {
             replica.reason.clone().unwrap_or_default(),
         ]);
     }
-    output.table(&table)
+    output.write_table(&table)
 }
 
 /// Returns the words for whether a copy counts.

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use archive_client::{Access, ArchiveStatus, Drain, ReplicaOverview};
 use archive_model::{NodeState, ReplicaKind, VolumeState};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
+use tools_terminal::output::{Output, TableColumn, TextTable, or_dash, size_text, tell_user};
 use tools_terminal::session::Session;
 
 /// Show replicas, nodes, volumes, space and what is wrong
@@ -23,17 +23,17 @@ use tools_terminal::session::Session;
 pub(crate) struct Status {}
 
 impl Status {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let status = session.reader().status().await?;
         if context.output.is_json() {
-            context.output.document(&status)?;
+            context.output.write_document(&status)?;
         } else {
             show(&context.output, &status)?;
         }
         let problems = problems(&status);
         for problem in only_site(&status).iter().chain(&problems) {
-            tell(problem);
+            tell_user(problem);
         }
         Ok(if problems.is_empty() {
             Exit::Done
@@ -50,32 +50,32 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
         version,
         ..
     } = status;
-    output.line(&format!(
+    output.write_line(&format!(
         "{files} files, {}; repository {version}",
-        size(*bytes)
+        size_text(*bytes)
     ))?;
     if let Some(held) = &status.held {
-        output.line(&format!(
+        output.write_line(&format!(
             "nothing is repaired automatically: {held}; see `holdfast repair --all --dry-run`"
         ))?;
     }
-    output.line("")?;
-    output.table(&replica_table(&status.replicas))?;
-    output.line("")?;
-    output.table(&volume_table(&status.replicas))?;
+    output.write_line("")?;
+    output.write_table(&replica_table(&status.replicas))?;
+    output.write_line("")?;
+    output.write_table(&volume_table(&status.replicas))?;
     for drain in &status.drains {
-        output.line(&describe::drain(drain))?;
+        output.write_line(&describe::describe_drain(drain))?;
     }
     Ok(())
 }
 
-fn replica_table(replicas: &[ReplicaOverview]) -> Table {
-    let mut table = Table::new(&[
-        Column::Left("REPLICA"),
-        Column::Left("KIND"),
-        Column::Left("REQUIRED"),
-        Column::Right("NODES"),
-        Column::Left("STATE"),
+fn replica_table(replicas: &[ReplicaOverview]) -> TextTable {
+    let mut table = TextTable::new(&[
+        TableColumn::Left("REPLICA"),
+        TableColumn::Left("KIND"),
+        TableColumn::Left("REQUIRED"),
+        TableColumn::Right("NODES"),
+        TableColumn::Left("STATE"),
     ]);
     for replica in replicas {
         let in_service = || replica.nodes.iter().filter(|node| !node.is_retired());
@@ -93,17 +93,17 @@ fn replica_table(replicas: &[ReplicaOverview]) -> Table {
 }
 
 /// Returns the table of volumes. A node without volumes has a row too.
-fn volume_table(replicas: &[ReplicaOverview]) -> Table {
-    let mut table = Table::new(&[
-        Column::Left("REPLICA"),
-        Column::Left("NODE"),
-        Column::Left("ENDPOINT"),
-        Column::Left("SEEN"),
-        Column::Left("VOLUME"),
-        Column::Left("MODE"),
-        Column::Right("FREE"),
-        Column::Right("TOTAL"),
-        Column::Left("PATH"),
+fn volume_table(replicas: &[ReplicaOverview]) -> TextTable {
+    let mut table = TextTable::new(&[
+        TableColumn::Left("REPLICA"),
+        TableColumn::Left("NODE"),
+        TableColumn::Left("ENDPOINT"),
+        TableColumn::Left("SEEN"),
+        TableColumn::Left("VOLUME"),
+        TableColumn::Left("MODE"),
+        TableColumn::Right("FREE"),
+        TableColumn::Right("TOTAL"),
+        TableColumn::Left("PATH"),
     ]);
     for overview in replicas {
         for node in &overview.nodes {
@@ -121,8 +121,8 @@ fn volume_table(replicas: &[ReplicaOverview]) -> Table {
                     seen.clone(),
                     or_dash(volume.volume.as_ref()),
                     mode(volume).to_owned(),
-                    size(volume.free),
-                    size(volume.total),
+                    size_text(volume.free),
+                    size_text(volume.total),
                     volume.path.clone(),
                 ]);
             }
@@ -191,7 +191,11 @@ pub(crate) fn state_line(status: &ArchiveStatus) -> String {
         [problem] => problem.clone(),
         [first, ..] => format!("{} problems, `holdfast status`: {first}", problems.len()),
     };
-    format!("{} files, {} · {wrong}", status.files, size(status.bytes))
+    format!(
+        "{} files, {} · {wrong}",
+        status.files,
+        size_text(status.bytes)
+    )
 }
 
 /// Returns the problems that an operator should look at.
@@ -255,7 +259,13 @@ fn problems(status: &ArchiveStatus) -> Vec<String> {
         }
     }
     let is_waiting = |drain: &&Drain| drain.drained.is_none() && drain.held.is_some();
-    problems.extend(status.drains.iter().filter(is_waiting).map(describe::drain));
+    problems.extend(
+        status
+            .drains
+            .iter()
+            .filter(is_waiting)
+            .map(describe::describe_drain),
+    );
     problems
 }
 
@@ -282,7 +292,7 @@ mod tests {
             endpoint: "h:1".into(),
             volumes,
             alive,
-            ..NodeState::unheard("n-1".parse().unwrap())
+            ..NodeState::unheard_node("n-1".parse().unwrap())
         };
         let status = |problem: Option<&str>, nodes, below_required| ArchiveStatus {
             replicas: vec![ReplicaOverview {

@@ -14,10 +14,10 @@ use clap::Args;
 use serde::Serialize;
 use tokio::task::JoinSet;
 use tools_terminal::checksums::Checksums;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Output, size, tell};
-use tools_terminal::progress::Progress;
+use tools_terminal::output::{Output, size_text, tell_user};
+use tools_terminal::progress::TransferProgress;
 use tools_terminal::session::Session;
 
 use self::sources::Source;
@@ -87,22 +87,26 @@ impl Outcome {
 }
 
 impl Store {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let checksums = self.checksums.as_deref().map(Checksums::read).transpose()?;
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
+        let checksums = self
+            .checksums
+            .as_deref()
+            .map(Checksums::read_checksums)
+            .transpose()?;
         let session = Session::open(&context.global)?;
         if let Some(directory) = &self.receipts {
             store_context::make_directory(directory)?;
         }
-        let found = sources::find(&self.paths, self.recursive);
+        let found = sources::find_sources(&self.paths, self.recursive);
         let total = found
             .iter()
             .filter_map(|source| source.file.as_ref().ok())
             .map(|file| file.size)
             .sum();
         let progress = if context.output.is_json() {
-            Progress::hidden()
+            TransferProgress::hidden()
         } else {
-            Progress::bytes(total)
+            TransferProgress::of_bytes(total)
         };
         let shared = Arc::new(StoreContext {
             depositor: session.depositor(),
@@ -121,13 +125,13 @@ impl Store {
         if context.output.is_json() {
             let document =
                 serde_json::json!({ "files": outcomes, "stored": stored, "failed": failed });
-            context.output.document(&document)?;
+            context.output.write_document(&document)?;
         } else if outcomes.is_empty() {
-            tell("the named paths contain no file; nothing was stored");
+            tell_user("the named paths contain no file; nothing was stored");
         } else if outcomes.len() > 1 {
             context
                 .output
-                .line(&format!("{stored} stored, {failed} failed"))?;
+                .write_line(&format!("{stored} stored, {failed} failed"))?;
         }
         Ok(Exit::of_all(outcomes.iter().map(Outcome::exit)))
     }
@@ -154,7 +158,7 @@ async fn store_all(
                 Ok(file) => {
                     let shared = Arc::clone(shared);
                     running.spawn(async move {
-                        let result = shared.store(&path, &file).await;
+                        let result = shared.store_source(&path, &file).await;
                         Outcome::new(path, result)
                     });
                 }
@@ -183,7 +187,7 @@ async fn store_all(
 
 fn say(shared: &StoreContext, outcome: &Outcome, output: &Output) -> Result<(), Failure> {
     if let Some(failure) = &outcome.error {
-        shared.progress.tell(&failure.message);
+        shared.progress.tell_user(&failure.message);
         return Ok(());
     }
     let Some(done) = outcome.done.as_ref().filter(|_| !output.is_json()) else {
@@ -200,6 +204,10 @@ fn say(shared: &StoreContext, outcome: &Outcome, output: &Output) -> Result<(), 
         .map(ReplicaId::as_str)
         .collect::<Vec<_>>()
         .join(", ");
-    let line = format!("{}  {word}, {} in {replicas}", done.name, size(done.size));
-    shared.progress.suspend(|| output.line(&line))
+    let line = format!(
+        "{}  {word}, {} in {replicas}",
+        done.name,
+        size_text(done.size)
+    );
+    shared.progress.suspend(|| output.write_line(&line))
 }

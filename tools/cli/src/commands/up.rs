@@ -17,21 +17,21 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive_client::{Access, ArchiveStatus, Reader};
+use archive_client::{Access, ArchiveReader, ArchiveStatus};
 use archive_daemon::{Clock, Daemon, StartError, Starting};
 use archive_durable::directory;
 use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use tools_terminal::context::{Context, Global};
+use tools_terminal::context::{CommandContext, Global};
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
-use self::prepare::{PreparedArchive, prepare};
+use self::prepare::{PreparedArchive, prepare_archive};
 use self::processes::Processes;
 use self::story::Story;
-use crate::commands::parts::{live, load};
+use crate::commands::parts::{live_part, load_part_settings};
 use crate::commands::status::state_line;
 
 /// The time that the parts may take to find each other.
@@ -88,16 +88,17 @@ struct Parts {
 
 impl Up {
     /// Runs the archive until a signal.
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
-        let prepared = prepare(&self.data, self.first_port, Clock::system().now())?;
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
+        let prepared = prepare_archive(&self.data, self.first_port, Clock::system_clock().now())?;
         let parts = Parts::load(&prepared, &context.global.set)?;
         let story = Story::new();
-        let logs = (story.is_on_terminal() && !self.verbose).then(|| prepared.logs());
+        let logs = (story.is_on_terminal() && !self.verbose).then(|| prepared.logs_path());
         let mut settings = parts.repository.daemon.clone();
         if let Some(logs) = &logs {
-            directory::make(logs).map_err(|error| Failure::failed(error.to_string()))?;
+            directory::make_directory(logs)
+                .map_err(|error| Failure::because_failed(error.to_string()))?;
             settings.log_file.get_or_insert(logs.join("up.log"));
-            tell(&format!("starting; the logs are in {}", logs.display()));
+            tell_user(&format!("starting; the logs are in {}", logs.display()));
         }
         let global = Global {
             client: Some(prepared.client_file()),
@@ -106,10 +107,11 @@ impl Up {
             ..context.global.clone()
         };
         let shown = story.clone();
-        let ended = live("up", &settings, move |daemon| {
+        let ended = live_part("up", &settings, move |daemon| {
             Box::pin(async move {
                 let processes = if self.processes {
-                    let started = Processes::start(&prepared, &parts.set, logs, &story, &daemon);
+                    let started =
+                        Processes::start_parts(&prepared, &parts.set, logs, &story, &daemon);
                     Some(started.map_err(|error| StartError::failed("start the parts", error))?)
                 } else {
                     start(parts, &prepared, &daemon).await?;
@@ -136,14 +138,14 @@ impl Up {
         processes: Option<&Processes>,
         daemon: &Daemon,
     ) -> Result<(), StartError> {
-        let stop = daemon.tasks.stop();
+        let stop = daemon.tasks.stop_token();
         tokio::select! {
             () = view.wait_until_up(&daemon.clock) => {}
             () = stop.cancelled() => return Ok(()),
         }
         if self.demo {
             let shown = tokio::select! {
-                shown = demonstration::run(&view.prepared, processes, &view.story) => shown,
+                shown = demonstration::run_demonstration(&view.prepared, processes, &view.story) => shown,
                 () = stop.cancelled() => Ok(()),
             };
             shown.map_err(|error| StartError::failed("demonstrate the archive", error))?;
@@ -168,7 +170,7 @@ impl Up {
 struct View {
     prepared: PreparedArchive,
     story: Story,
-    reader: Reader,
+    reader: ArchiveReader,
 }
 
 impl View {
@@ -185,7 +187,7 @@ impl View {
                 Ok(status) => state_line(&status),
                 Err(error) => error.to_string(),
             };
-            if clock.since(begun) > PATIENCE {
+            if clock.elapsed_since(begun) > PATIENCE {
                 return self
                     .story
                     .tell_event(&format!("not all of it is up: {state}"));
@@ -254,8 +256,8 @@ struct Routes<'a> {
 
 impl Routes<'_> {
     fn load<T: DeserializeOwned + Serialize>(&mut self, part: &str) -> Result<T, Failure> {
-        let file = self.prepared.settings(part);
-        let plain: T = load(&file, &[])?;
+        let file = self.prepared.settings_path(part);
+        let plain: T = load_part_settings(&file, &[])?;
         let sections = serde_json::to_value(&plain)
             .map_err(|error| Failure::new(Exit::Bug, error.to_string()))?;
         let is_for_it = |one: &&String| sections.get(section(one)).is_some();
@@ -263,7 +265,7 @@ impl Routes<'_> {
         if own.is_empty() {
             return Ok(plain);
         }
-        let settings = load(&file, &own)?;
+        let settings = load_part_settings(&file, &own)?;
         self.taken.insert(part.to_owned(), own);
         Ok(settings)
     }
@@ -296,7 +298,7 @@ async fn start(
         let name = format!("monitor-{}", settings.monitor.replica);
         starter
             .start(&name, &name, |daemon| {
-                archive_monitor::serve(settings, daemon)
+                archive_monitor::serve_monitor(settings, daemon)
             })
             .await?;
     }
@@ -304,18 +306,20 @@ async fn start(
         let own = &settings.bitarchive;
         let file = format!("bitarchive-{}", own.replica);
         let name = format!("bitarchive-{}", own.node);
-        let serve = |daemon| archive_bitarchive::serve(settings, daemon, archive_runs::start);
+        let serve =
+            |daemon| archive_bitarchive::serve_node(settings, daemon, archive_runs::start_runs);
         starter.start(&file, &name, serve).await?;
     }
-    let serve = |daemon| archive_bitarchive::checksum::serve(parts.checksums, daemon);
+    let serve =
+        |daemon| archive_bitarchive::checksum::serve_checksum_replica(parts.checksums, daemon);
     starter
         .start(prepare::CHECKSUM_PART, prepare::CHECKSUM_PART, serve)
         .await?;
-    let serve = |daemon| archive_repository::serve(parts.repository, daemon);
+    let serve = |daemon| archive_repository::serve_repository(parts.repository, daemon);
     starter.start("repository", "repository", serve).await?;
-    let serve = |daemon| index_server::serve(parts.index, daemon);
+    let serve = |daemon| index_server::serve_index(parts.index, daemon);
     starter.start(prepare::INDEX, prepare::INDEX, serve).await?;
-    let serve = |daemon| viewer_web::serve(parts.viewer, daemon);
+    let serve = |daemon| viewer_web::serve_viewer(parts.viewer, daemon);
     starter.start(prepare::VIEWER, prepare::VIEWER, serve).await
 }
 
@@ -333,8 +337,8 @@ impl PartStarter<'_> {
         name: &str,
         serve: impl FnOnce(Daemon) -> Starting<SocketAddr>,
     ) -> Result<(), StartError> {
-        let served = serve(self.daemon.part(name)).await;
-        let served = served.map_err(|error| error.in_file(&self.prepared.settings(file)));
+        let served = serve(self.daemon.for_part(name)).await;
+        let served = served.map_err(|error| error.in_file(&self.prepared.settings_path(file)));
         served.map(drop)
     }
 }

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use archive_client::client_file::read_trust_file;
 use archive_model::{Digests, FileName, Root};
-use archive_proof::{Custody, Envelope, Receipt, TrustFile};
+use archive_proof::{CustodyStatement, Envelope, Receipt, TrustFile};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Column, Output, Table, or_dash, size, tell};
+use tools_terminal::output::{Output, TableColumn, TextTable, or_dash, size_text, tell_user};
 use tools_terminal::session::client_file;
 
 /// Verify signed documents and the audit log, without any network
@@ -31,7 +31,7 @@ pub(crate) enum Verify {
 }
 
 impl Verify {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::Receipt(receipt) => receipt.run(context),
             Self::Proof(proof) => proof.run(context),
@@ -70,7 +70,7 @@ struct ReceiptStatement {
     depositor: String,
     admitted: Timestamp,
     issued: Timestamp,
-    replicas: Vec<Custody>,
+    replicas: Vec<CustodyStatement>,
 }
 
 /// A receipt or proof that is not good, and the reason, for programs.
@@ -100,7 +100,7 @@ enum Verdict {
 }
 
 impl VerifyReceipt {
-    fn run(self, context: &Context) -> Result<Exit, Failure> {
+    fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let trust = match &self.trust {
             Some(path) => read_trust_file(path)?,
             None => client_file(&context.global)?.trust_file()?,
@@ -111,7 +111,7 @@ impl VerifyReceipt {
             .map(|file| match check(&file, &trust) {
                 Ok(said) => Verdict::Good(Box::new(said)),
                 Err(error) => {
-                    tell(&error.message);
+                    tell_user(&error.message);
                     Verdict::Bad(RejectedFile::new(file, error))
                 }
             })
@@ -119,7 +119,7 @@ impl VerifyReceipt {
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "receipts": verdicts }))?;
+                .write_document(&serde_json::json!({ "receipts": verdicts }))?;
         }
         let mut exits = Vec::new();
         for verdict in &verdicts {
@@ -142,8 +142,8 @@ fn check(path: &Path, trust: &TrustFile) -> Result<ReceiptStatement, Failure> {
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(longest).read_to_end(&mut bytes))
-        .map_err(|error| Failure::unreadable(path, &error))?;
-    let bad = |reason: String| Failure::failed(format!("{}: {reason}", path.display()));
+        .map_err(|error| Failure::unreadable_file(path, &error))?;
+    let bad = |reason: String| Failure::because_failed(format!("{}: {reason}", path.display()));
     let envelope = Envelope::parse(bytes.trim_ascii()).map_err(|error| bad(error.to_string()))?;
     let (receipt, admission) =
         Receipt::verify(&envelope, trust).map_err(|error| bad(error.to_string()))?;
@@ -172,21 +172,21 @@ fn show(output: &Output, said: &ReceiptStatement) -> Result<(), Failure> {
         issued,
         ..
     } = said;
-    output.line(&format!("{}: good", said.file.display()))?;
-    output.line(&format!(
+    output.write_line(&format!("{}: good", said.file.display()))?;
+    output.write_line(&format!(
         "  {name}  {} bytes ({})  blake3 {root}",
         said.size,
-        size(said.size)
+        size_text(said.size)
     ))?;
-    output.line(&format!(
+    output.write_line(&format!(
         "  admitted {admitted} from {depositor}; signed by archive {archive}, {issued}"
     ))?;
-    let mut table = Table::new(&[
-        Column::Left("  REPLICA"),
-        Column::Left("KEEPS"),
-        Column::Left("COMPLETED"),
-        Column::Left("NODE"),
-        Column::Left("VOLUME"),
+    let mut table = TextTable::new(&[
+        TableColumn::Left("  REPLICA"),
+        TableColumn::Left("KEEPS"),
+        TableColumn::Left("COMPLETED"),
+        TableColumn::Left("NODE"),
+        TableColumn::Left("VOLUME"),
     ]);
     for custody in &said.replicas {
         table.push([
@@ -197,5 +197,5 @@ fn show(output: &Output, said: &ReceiptStatement) -> Result<(), Failure> {
             or_dash(custody.volume.as_ref()),
         ]);
     }
-    output.table(&table)
+    output.write_table(&table)
 }

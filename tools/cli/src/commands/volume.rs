@@ -7,14 +7,14 @@ use archive_model::{
     Act, DiskOrder, Mode, NodeId, NodeState, ReplicaId, VolumeId, VolumeSelector, VolumeState,
 };
 use clap::{Args, Subcommand};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::describe;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Column, Output, Table, or_dash, size};
-use tools_terminal::reason::Reason;
+use tools_terminal::output::{Output, TableColumn, TextTable, or_dash, size_text};
+use tools_terminal::reason::ReasonText;
 use tools_terminal::session::Session;
 
-use super::requests::ask;
+use super::requests::ask_for_act;
 
 /// List disks, take new ones into service, and set which of them take new files
 ///
@@ -156,7 +156,7 @@ pub(crate) struct Retire {
     volume: VolumeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
     /// Confirm that this takes the last good copies of files; then only custodians may ask and approve
     #[arg(long)]
     last_copies: bool,
@@ -175,7 +175,7 @@ pub(crate) struct Reinstate {
     volume: VolumeArgument,
     /// The reason; the audit trail keeps it
     #[arg(long, value_name = "TEXT")]
-    reason: Reason,
+    reason: ReasonText,
 }
 
 /// Reads a path on the machine of a node: it begins at the root.
@@ -190,7 +190,7 @@ fn absolute(text: &str) -> Result<String, String> {
 }
 
 impl Volume {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let order = match self {
             Self::List {} => return list(context).await,
             Self::Retire(Retire {
@@ -202,11 +202,11 @@ impl Volume {
                     volume: volume.into(),
                     last_copies,
                 };
-                return ask(context, &act, &reason).await;
+                return ask_for_act(context, &act, &reason).await;
             }
             Self::Reinstate(Reinstate { volume, reason }) => {
                 let act = Act::ReinstateVolume(volume.into());
-                return ask(context, &act, &reason).await;
+                return ask_for_act(context, &act, &reason).await;
             }
             Self::Init(Init {
                 path,
@@ -225,20 +225,20 @@ impl Volume {
                 node: Some(node),
                 replica,
             },
-            Self::Clear(one) => VolumeOrder::about(one.into(), DiskOrder::Clear),
-            Self::ReadOnly(one) => VolumeOrder::about(one.into(), DiskOrder::ReadOnly),
-            Self::ReadWrite(one) => VolumeOrder::about(one.into(), DiskOrder::ReadWrite),
-            Self::Drain(one) => VolumeOrder::about(one.into(), DiskOrder::Drain),
+            Self::Clear(one) => VolumeOrder::about_volume(one.into(), DiskOrder::Clear),
+            Self::ReadOnly(one) => VolumeOrder::about_volume(one.into(), DiskOrder::ReadOnly),
+            Self::ReadWrite(one) => VolumeOrder::about_volume(one.into(), DiskOrder::ReadWrite),
+            Self::Drain(one) => VolumeOrder::about_volume(one.into(), DiskOrder::Drain),
         };
         let session = Session::open(&context.global)?;
         let status = session.keeper().volume(&order).await;
         let status = status.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
-            context.output.document(&status)?;
+            context.output.write_document(&status)?;
         } else {
             let mut table = table();
             push(&mut table, "-", &status);
-            context.output.table(&table)?;
+            context.output.write_table(&table)?;
         }
         Ok(if obeyed(&order.order, &status) {
             Exit::Done
@@ -250,10 +250,10 @@ impl Volume {
 
 /// Makes an id that no other volume has.
 fn fresh() -> Result<VolumeId, Failure> {
-    let random: [u8; 16] = Chance::system()
-        .bytes()
-        .map_err(|error| Failure::failed(format!("{error}; name the volume with --id")))?;
-    VolumeId::new(&hex::encode(random)).map_err(|error| Failure::failed(error.to_string()))
+    let random: [u8; 16] = Chance::system_chance()
+        .random_bytes()
+        .map_err(|error| Failure::because_failed(format!("{error}; name the volume with --id")))?;
+    VolumeId::new(&hex::encode(random)).map_err(|error| Failure::because_failed(error.to_string()))
 }
 
 /// Returns whether the volume is online, and in the mode that was ordered.
@@ -280,7 +280,7 @@ fn obeyed(order: &DiskOrder, status: &NodeState) -> bool {
     })
 }
 
-async fn list(context: &Context) -> Result<Exit, Failure> {
+async fn list(context: &CommandContext) -> Result<Exit, Failure> {
     let session = Session::open(&context.global)?;
     let status = session.reader().status().await;
     let status = status.map_err(|error| session.failure(error))?;
@@ -300,7 +300,7 @@ async fn list(context: &Context) -> Result<Exit, Failure> {
             .collect();
         context
             .output
-            .document(&serde_json::json!({ "volumes": volumes, "drains": status.drains }))?;
+            .write_document(&serde_json::json!({ "volumes": volumes, "drains": status.drains }))?;
     } else {
         show(&context.output, &status)?;
     }
@@ -320,16 +320,16 @@ fn is_offline(node: &NodeState) -> bool {
         .any(|volume| !volume.retired && volume.problem.is_some())
 }
 
-fn table() -> Table {
-    Table::new(&[
-        Column::Left("REPLICA"),
-        Column::Left("NODE"),
-        Column::Left("VOLUME"),
-        Column::Left("STATE"),
-        Column::Right("FREE"),
-        Column::Right("TOTAL"),
-        Column::Left("PATH"),
-        Column::Left("PROBLEM"),
+fn table() -> TextTable {
+    TextTable::new(&[
+        TableColumn::Left("REPLICA"),
+        TableColumn::Left("NODE"),
+        TableColumn::Left("VOLUME"),
+        TableColumn::Left("STATE"),
+        TableColumn::Right("FREE"),
+        TableColumn::Right("TOTAL"),
+        TableColumn::Left("PATH"),
+        TableColumn::Left("PROBLEM"),
     ])
 }
 
@@ -340,14 +340,14 @@ fn show(output: &Output, status: &ArchiveStatus) -> Result<(), Failure> {
             push(&mut table, replica.replica.as_str(), node);
         }
     }
-    output.table(&table)?;
+    output.write_table(&table)?;
     for drain in &status.drains {
-        output.line(&describe::drain(drain))?;
+        output.write_line(&describe::describe_drain(drain))?;
     }
     Ok(())
 }
 
-fn push(table: &mut Table, replica: &str, node: &NodeState) {
+fn push(table: &mut TextTable, replica: &str, node: &NodeState) {
     for volume in &node.volumes {
         let state = match (&volume.problem, volume.retired) {
             (_, true) => "retired",
@@ -359,8 +359,8 @@ fn push(table: &mut Table, replica: &str, node: &NodeState) {
             node.node.to_string(),
             or_dash(volume.volume.as_ref()),
             state.to_owned(),
-            size(volume.free),
-            size(volume.total),
+            size_text(volume.free),
+            size_text(volume.total),
             volume.path.clone(),
             volume.problem.clone().unwrap_or_default(),
         ]);

@@ -10,11 +10,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use archive_formats::defect::Defect;
-use archive_formats::warc::{ReadError, Reader};
+use archive_formats::warc::{ReadRecordError, WarcReader};
 use clap::Subcommand;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 
 /// Look into WARC and ARC files on this machine
 ///
@@ -32,7 +32,7 @@ pub(crate) enum Warc {
 }
 
 impl Warc {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         match self {
             Self::List(list) => list.run(context),
             Self::Check(check) => check.run(context),
@@ -43,7 +43,7 @@ impl Warc {
 }
 
 /// Opens an archive file.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+pub(crate) fn open_input(path: &Path) -> Result<Box<dyn Read>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin().lock()));
     }
@@ -51,13 +51,13 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
 }
 
 fn file(path: &Path) -> Result<File, Failure> {
-    let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let file = File::open(path).map_err(|error| Failure::unreadable_file(path, &error))?;
     let kind = file
         .metadata()
-        .map_err(|error| Failure::unreadable(path, &error))?;
+        .map_err(|error| Failure::unreadable_file(path, &error))?;
     if kind.is_dir() {
         let path = path.display();
-        return Err(Failure::usage(format!(
+        return Err(Failure::wrong_usage(format!(
             "{path}: is a directory; name the files in it"
         )));
     }
@@ -65,8 +65,8 @@ fn file(path: &Path) -> Result<File, Failure> {
 }
 
 /// Returns the result of reading, or the reason why this file cannot be read any further.
-pub(crate) fn read<T>(path: &Path, step: Result<T, ReadError>) -> Result<T, Failure> {
-    step.map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+pub(crate) fn read_step<T>(path: &Path, step: Result<T, ReadRecordError>) -> Result<T, Failure> {
+    step.map_err(|error| Failure::because_failed(format!("{}: {error}", path.display())))
 }
 
 /// The report about one file while it is read.
@@ -85,28 +85,28 @@ impl FileReport {
     }
 
     /// Prints what is wrong; the command ends with 1.
-    pub(crate) fn say(&mut self, what: &str) {
+    pub(crate) fn say_line(&mut self, what: &str) {
         self.is_whole = false;
-        tell(&format!("{}: {what}", self.path.display()));
+        tell_user(&format!("{}: {what}", self.path.display()));
     }
 
     /// Prints what is wrong; the command ends with 1 if that costs content, and not for what is only written oddly.
-    pub(crate) fn defects(&mut self, defects: &[Defect]) {
+    pub(crate) fn say_defects(&mut self, defects: &[Defect]) {
         for defect in defects {
             self.is_whole &= !defect.class.costs_content();
-            tell(&format!("{}: {defect}", self.path.display()));
+            tell_user(&format!("{}: {defect}", self.path.display()));
         }
     }
 
     /// Reports the problems behind the last record.
-    pub(crate) fn rest<R: Read>(&mut self, reader: &mut Reader<R>) {
-        self.defects(&reader.take_defects());
+    pub(crate) fn skip_rest<R: Read>(&mut self, reader: &mut WarcReader<R>) {
+        self.say_defects(&reader.take_defects());
         if reader.omitted_defects() > 0 {
-            self.say(&format!("{} more defects", reader.omitted_defects()));
+            self.say_line(&format!("{} more defects", reader.omitted_defects()));
         }
     }
 
-    pub(crate) const fn exit(&self) -> Exit {
+    pub(crate) const fn exit_code(&self) -> Exit {
         if self.is_whole {
             Exit::Done
         } else {
@@ -127,7 +127,7 @@ fn each(
             // The reader of the output has gone.
             Err(failure) if failure.message.is_empty() => return Err(failure),
             Err(failure) => {
-                tell(&failure.message);
+                tell_user(&failure.message);
                 failure.exit
             }
         });

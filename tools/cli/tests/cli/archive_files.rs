@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 
 use crate::holdfast::{Ran, executable, run};
 
@@ -25,18 +25,18 @@ fn records() -> Vec<(Builder, &'static [u8])> {
     };
     vec![
         (
-            new(Kind::Warcinfo, 1).content_type("application/warc-fields"),
+            new(WarcType::Warcinfo, 1).content_type("application/warc-fields"),
             b"software: a test\r\n",
         ),
         (
-            new(Kind::Response, 2)
+            new(WarcType::Response, 2)
                 .target_uri("http://www.example.org/b?z=1&a=2")
                 .content_type("application/http; msgtype=response"),
             b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n\
               5\r\nhello\r\n0\r\n\r\n",
         ),
         (
-            new(Kind::Resource, 3)
+            new(WarcType::Resource, 3)
                 .target_uri("http://example.org/a")
                 .content_type("text/plain"),
             b"plain",
@@ -50,12 +50,14 @@ impl Files {
             directory: tempfile::tempdir().expect("a directory"),
             begins: Vec::new(),
         };
-        let mut writer = Writer::gzip(Vec::new(), 6);
+        let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
         let mut begins = vec![0];
         for (record, block) in records() {
             let length = u64::try_from(block.len()).expect("a length");
-            let head = record.head(length).expect("a header");
-            writer.write(&head, length, &mut &*block).expect("written");
+            let head = record.render_head(length).expect("a header");
+            writer
+                .write_record(&head, length, &mut &*block)
+                .expect("written");
             begins.push(writer.position());
         }
         files.put("a.warc.gz", &writer.into_inner());
@@ -318,7 +320,7 @@ fn records_sharing_a_member_are_reported_without_failure() {
 fn a_digest_that_is_wrong_fails_the_check() {
     let files = Files::new();
     let (record, block) = records().remove(2);
-    let head = record.head(5).expect("a header");
+    let head = record.render_head(5).expect("a header");
     let head = String::from_utf8(head).expect("text");
     let none = "WARC-Block-Digest: sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\r\nWARC-Date";
     let block = str::from_utf8(block).expect("text");

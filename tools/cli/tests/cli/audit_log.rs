@@ -19,7 +19,7 @@ fn verify(words: &[&str], files: &[&Path]) -> Ran {
 fn log(said: &str) -> ([String; 2], Vec<String>) {
     let mut files = [String::new(), String::new()];
     let mut hashes = Vec::new();
-    let mut chain = Chain::start();
+    let mut chain = Chain::start_chain();
     for number in 0..10_u64 {
         let line = AuditLine {
             at: Timestamp::UNIX_EPOCH,
@@ -27,8 +27,8 @@ fn log(said: &str) -> ([String; 2], Vec<String>) {
             file: None,
             what: format!("{said} {number}"),
         };
-        let text =
-            String::from_utf8(chain.line(number, &line).expect("the next line")).expect("text");
+        let text = String::from_utf8(chain.chain_line(number, &line).expect("the next line"))
+            .expect("text");
         files[usize::from(number >= 6)].push_str(&text);
         hashes.push(chain.previous().to_string());
     }

@@ -264,7 +264,7 @@ async fn kept_receipts_are_verified_offline() {
         let (first, rest) = payload.split_at(payload.len() / 2);
         let other = if rest.starts_with('A') { "B" } else { "A" };
         envelope["payload"] = format!("{first}{other}{}", &rest[1..]).into();
-        archive_durable::replace(Path::new(path), envelope.to_string().as_bytes()).unwrap();
+        archive_durable::replace_file(Path::new(path), envelope.to_string().as_bytes()).unwrap();
         let bad = place.holdfast(&["verify", "receipt", path]);
         assert_ne!(bad.code, 0, "{bad:?}");
     }

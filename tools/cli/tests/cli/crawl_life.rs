@@ -104,7 +104,7 @@ fn interrupted_crawl_goes_on_and_is_terminated() {
         assert!(told.contains("ending the crawl"), "{told}");
         assert!(told.contains("crawl --resume "), "{told}");
     }
-    archive_durable::replace(&job.join("action/terminate"), b"").unwrap();
+    archive_durable::replace_file(&job.join("action/terminate"), b"").unwrap();
     let ran = resume(&job);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.err.contains("resuming its crawl"), "{ran:?}");
@@ -129,7 +129,7 @@ fn dead_seed_ends_with_exit_four() {
     let other = dead_seed();
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");
-    archive_durable::replace(&order, b"[retry]\nmax_tries = 1\n").unwrap();
+    archive_durable::replace_file(&order, b"[retry]\nmax_tries = 1\n").unwrap();
     let jobs = directory.path().join("jobs");
     let mut command = executable();
     let words = ["crawl", &seed, &other, "--no-store", "--json", "--order"];
@@ -173,7 +173,7 @@ fn damaged_job_is_refused_and_salvaged() {
     let log = job.join("logs/crawl.log");
     let mut whole = std::fs::read(&log).unwrap();
     whole.pop();
-    archive_durable::replace(&log, &whole).unwrap();
+    archive_durable::replace_file(&log, &whole).unwrap();
     let ran = resume(&job);
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.err.contains("crawl.log: has "), "{ran:?}");
@@ -212,7 +212,7 @@ fn every_option_reaches_the_job() {
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");
     let text = b"[scope]\nmax_hops = 3\nmax_embed_hops = 1\n[robots]\npolicy = \"obey\"\n";
-    archive_durable::replace(&order, text).unwrap();
+    archive_durable::replace_file(&order, text).unwrap();
     let jobs = directory.path().join("jobs");
     let mut command = executable();
     let words = [

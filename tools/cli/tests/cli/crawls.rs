@@ -423,7 +423,7 @@ fn wrong_crawl_says_what_to_do() {
     assert_eq!(ran.code, 2, "{ran:?}");
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");
-    archive_durable::replace(&order, b"[scope]\nmax_hops = -1\n").unwrap();
+    archive_durable::replace_file(&order, b"[scope]\nmax_hops = -1\n").unwrap();
     let words = ["http://localhost/", "--order", order.to_str().unwrap()];
     let ran = crawl(&words).expect(3);
     assert!(ran.err.contains("line 2"), "{ran:?}");

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use archive_formats::digest::{Algorithm, digest};
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::digest::{Algorithm, digest_bytes};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use index_dedup::DedupIndex;
 
 use crate::holdfast::{Ran, executable, run};
@@ -14,7 +14,7 @@ const URL: &str = "http://example.org/";
 
 /// Returns the metadata file of a job with one capture, and a line that is no capture.
 fn metadata(has_bad_line: bool) -> Vec<u8> {
-    let digest = digest(Algorithm::Sha1, b"payload");
+    let digest = digest_bytes(Algorithm::Sha1, b"payload");
     let mut lines = format!(
         r#"org,example)/ 20260102030405 {{"url": "{URL}", "digest": "{digest}", "offset": "7", "filename": "1.warc.gz"}}"#
     );
@@ -23,15 +23,15 @@ fn metadata(has_bad_line: bool) -> Vec<u8> {
     }
     let length = u64::try_from(lines.len()).expect("a length");
     let record = Builder::new(
-        Kind::Resource,
+        WarcType::Resource,
         "urn:uuid:00000000-0000-4000-8000-000000000001",
         "2026-11-21T19:14:09Z",
     )
     .target_uri("metadata://example.org/crawl/index/captures?harvestid=1&jobid=1");
-    let head = record.head(length).expect("a header");
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let head = record.render_head(length).expect("a header");
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     writer
-        .write(&head, length, &mut lines.as_bytes())
+        .write_record(&head, length, &mut lines.as_bytes())
         .expect("written");
     writer.into_inner()
 }
@@ -65,7 +65,7 @@ impl Directory {
 
 fn assert_found(path: &Path) {
     let index = DedupIndex::open(path).expect("an index");
-    index.verify().expect("whole");
+    index.verify_file().expect("whole");
     let found = index.latest_by_url(URL).expect("readable");
     assert_eq!(found.expect("a capture").offset, 7);
 }

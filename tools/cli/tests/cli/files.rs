@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::wire::get_response::Step;
 use tools_testing::noise;
 
@@ -211,7 +211,7 @@ async fn all_files_are_tried_despite_failures() {
     place
         .world
         .archive
-        .fault(&[Fault::FailAfter(1, Kind::Exists)]);
+        .fault(&[Fault::FailAfter(1, CallErrorKind::Exists)]);
     let ran = place.holdfast(&["store", "other"]).expect(5);
     assert!(
         ran.err.contains("other:") && ran.err.contains("another name"),
@@ -220,7 +220,7 @@ async fn all_files_are_tried_despite_failures() {
     place
         .world
         .archive
-        .fault(&[Fault::FailAfter(1, Kind::Exists)]);
+        .fault(&[Fault::FailAfter(1, CallErrorKind::Exists)]);
     place.holdfast(&["store", "other", "missing"]).expect(1);
 }
 
@@ -248,7 +248,7 @@ async fn passing_failure_of_store_is_tried_again() {
     place
         .world
         .archive
-        .fault(&[Fault::FailAfter(1, Kind::Unavailable)]);
+        .fault(&[Fault::FailAfter(1, CallErrorKind::Unavailable)]);
     let ran = place.holdfast(&["store", "other"]).expect(0);
     assert!(ran.err.contains("attempt 1 failed"), "{ran:?}");
 }

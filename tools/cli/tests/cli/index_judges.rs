@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 
 use crate::crawl_documents::document;
 use crate::crawls::{Site, only_entry};
@@ -157,21 +157,21 @@ const HTTP: &str = "application/http; msgtype=response";
 
 /// A file with every type of record, and the same with what was posted.
 struct File {
-    writer: Writer<Vec<u8>>,
+    writer: WarcWriter<Vec<u8>>,
     number: u32,
 }
 
 impl File {
     fn put(&mut self, record: &Builder, block: &[u8]) {
         let length = u64::try_from(block.len()).expect("a length");
-        let head = record.head(length).expect("a header");
+        let head = record.render_head(length).expect("a header");
         let mut block = block;
         self.writer
-            .write(&head, length, &mut block)
+            .write_record(&head, length, &mut block)
             .expect("written");
     }
 
-    fn next(&mut self, kind: Kind) -> Builder {
+    fn next(&mut self, kind: WarcType) -> Builder {
         self.number += 1;
         Builder::new(kind, &format!("urn:uuid:{}", self.number), DATE)
     }
@@ -183,11 +183,11 @@ impl File {
         let second = self.number + 2;
         let to = |builder: Builder, number| builder.concurrent_to(&format!("urn:uuid:{number}"));
         let (response, asked) = if is_answer_first {
-            let response = self.next(Kind::Response);
-            (response, to(self.next(Kind::Request), first))
+            let response = self.next(WarcType::Response);
+            (response, to(self.next(WarcType::Request), first))
         } else {
-            let asked = self.next(Kind::Request);
-            (to(self.next(Kind::Response), first), asked)
+            let asked = self.next(WarcType::Request);
+            (to(self.next(WarcType::Response), first), asked)
         };
         assert_eq!(self.number, second);
         let response = response.target_uri(url).content_type(HTTP);
@@ -209,24 +209,27 @@ fn write(path: &Path, bytes: &[u8]) {
     file.write_all(bytes).expect("write");
 }
 
-fn made(writer: Writer<Vec<u8>>) -> Vec<u8> {
+fn made(writer: WarcWriter<Vec<u8>>) -> Vec<u8> {
     let mut file = File { writer, number: 0 };
     let url = "http://www.example.org/b?z=1&a=2";
-    let record = file.next(Kind::Warcinfo);
+    let record = file.next(WarcType::Warcinfo);
     file.put(
         &record.content_type("application/warc-fields"),
         b"software: a test\r\n",
     );
     for (kind, content_type) in [
-        (Kind::Resource, "text/plain"),
-        (Kind::Metadata, "text/anvl"),
-        (Kind::Metadata, "application/warc-fields"),
-        (Kind::Conversion, "text/plain"),
+        (WarcType::Resource, "text/plain"),
+        (WarcType::Metadata, "text/anvl"),
+        (WarcType::Metadata, "application/warc-fields"),
+        (WarcType::Conversion, "text/plain"),
     ] {
         let record = file.next(kind).target_uri(url).content_type(content_type);
         file.put(&record, b"via: x\r\n");
     }
-    let original = file.next(Kind::Response).target_uri(url).content_type(HTTP);
+    let original = file
+        .next(WarcType::Response)
+        .target_uri(url)
+        .content_type(HTTP);
     file.put(&original, b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
     let digest = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ";
     let revisit = Builder::identical_payload("urn:uuid:r", DATE, digest)
@@ -236,7 +239,7 @@ fn made(writer: Writer<Vec<u8>>) -> Vec<u8> {
     file.put(&revisit, b"HTTP/1.1 200 OK\r\n\r\n");
     file.number += 1;
     let moved = file
-        .next(Kind::Response)
+        .next(WarcType::Response)
         .target_uri("http://example.org/here")
         .content_type(HTTP);
     file.put(
@@ -284,8 +287,8 @@ fn our_index_has_the_lines_of_cdxj_indexer() {
     }
     let directory = tempfile::tempdir().expect("a directory");
     for (name, bytes) in [
-        ("a.warc", made(Writer::plain(Vec::new()))),
-        ("a.warc.gz", made(Writer::gzip(Vec::new(), 6))),
+        ("a.warc", made(WarcWriter::plain_writer(Vec::new()))),
+        ("a.warc.gz", made(WarcWriter::gzip_writer(Vec::new(), 6))),
     ] {
         let path = directory.path().join(name);
         write(&path, &bytes);
@@ -328,7 +331,7 @@ fn our_index_has_the_lines_of_cdxj_indexer() {
 fn only_post_append_puts_bodies_into_keys() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a.warc.gz");
-    write(&path, &made(Writer::gzip(Vec::new(), 6)));
+    write(&path, &made(WarcWriter::gzip_writer(Vec::new(), 6)));
     let index = ours(&path, &["--post-append"]).expect(0).out;
     for key in [
         "org,example)/form/0?__wb_method=post&a=1&b=%c3%a6%20c ",

@@ -109,7 +109,8 @@ async fn a_copy_is_replaced_by_a_file() {
     place
         .holdfast(&["replace", "a", "--replica", "two", "--with", "good.warc"])
         .usage();
-    let refusal = archive_rpc::Kind::Mismatch.status("a in replica two has another checksum");
+    let refusal =
+        archive_rpc::CallErrorKind::Mismatch.to_status("a in replica two has another checksum");
     place
         .world
         .archive
@@ -242,7 +243,7 @@ async fn destructive_request_needs_approval_of_second_person() {
             "{ran:?}"
         );
     }
-    let own = archive_rpc::Kind::Refused.status("custodian/cus-1 asked for it");
+    let own = archive_rpc::CallErrorKind::Refused.to_status("custodian/cus-1 asked for it");
     place.world.archive.state().keeping.approve.fail([], own);
     place
         .holdfast(&["approve", "17", "--as", "custodian"])

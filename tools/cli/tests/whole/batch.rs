@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use rustix::process::Signal;
 use serde_json::Value;
 use tools_testing::Random;
@@ -16,7 +16,7 @@ const NODE: &str = "bitarchive-one";
 /// Pages whose bytes shrink well: much to read, little to store.
 fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
     let mut dice = Random::new(file + 1);
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for page in 0..records {
         let id = format!("urn:uuid:00000000-0000-4000-8000-{file:06}{page:06}");
         let url = format!("http://site-{}.example/{file}/{page}", dice.below(7));
@@ -28,13 +28,13 @@ fn pages(file: u64, records: u64, size: usize) -> Vec<u8> {
         while block.len() < size {
             block.extend_from_slice(line.as_bytes());
         }
-        let record = Builder::new(Kind::Response, &id, "2026-11-21T19:14:09Z")
+        let record = Builder::new(WarcType::Response, &id, "2026-11-21T19:14:09Z")
             .target_uri(&url)
             .content_type("application/http; msgtype=response");
         let length = block.len() as u64;
-        let head = record.head(length).expect("a header");
+        let head = record.render_head(length).expect("a header");
         writer
-            .write(&head, length, &mut block.as_slice())
+            .write_record(&head, length, &mut block.as_slice())
             .expect("written");
     }
     writer.into_inner()

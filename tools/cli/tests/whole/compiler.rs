@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_batch::{Control, Stop};
+use archive_batch::{Stop, StopControl};
 use archive_component::{CompileError, Compiler, Components, ProcessHooks};
 
 fn compiler() -> Compiler {
@@ -18,7 +18,7 @@ fn components(compiler: Compiler, cache: &Path) -> Components {
         compiler: Some(compiler),
         ..ProcessHooks::default()
     };
-    Components::within(around, Some(cache)).expect("an engine")
+    Components::with_hooks(around, Some(cache)).expect("an engine")
 }
 
 fn count() -> Vec<u8> {
@@ -94,7 +94,7 @@ exit $code
 fn component_is_compiled_by_another_process() {
     let cache = tempfile::tempdir().expect("a directory");
     let components = components(listing_compiler(cache.path()), cache.path());
-    let component = components.compile(&count(), &Control::default());
+    let component = components.compile_component(&count(), &StopControl::default());
     assert!(component.expect("compiled").about().reduces);
     let read = |name| std::fs::read_to_string(cache.path().join(name)).expect(name);
     let sums = read("sums");
@@ -129,7 +129,7 @@ fn compiler_at_its_limits_refuses_the_component() {
         let components = components(compiler, cache.path());
         let began = Instant::now();
         let refused = components
-            .compile(&component, &Control::default())
+            .compile_component(&component, &StopControl::default())
             .unwrap_err();
         println!("{refused} ({:?})", began.elapsed());
         assert!(matches!(refused, CompileError::Refused(_)), "{refused:?}");
@@ -137,13 +137,17 @@ fn compiler_at_its_limits_refuses_the_component() {
         assert!(began.elapsed() < Duration::from_mins(1));
     }
     let none = Compiler::new(PathBuf::from("/there/is/none"));
-    let untried = components(none, cache.path()).compile(&long(), &Control::default());
+    let untried =
+        components(none, cache.path()).compile_component(&long(), &StopControl::default());
     assert!(
         matches!(untried, Err(CompileError::Untried(_))),
         "{untried:?}"
     );
     let good = components(compiler(), cache.path());
-    assert!(good.compile(&hungry(), &Control::default()).is_ok());
+    assert!(
+        good.compile_component(&hungry(), &StopControl::default())
+            .is_ok()
+    );
 }
 
 /// Fails if cancelling a job waits for the compiler.
@@ -151,7 +155,7 @@ fn compiler_at_its_limits_refuses_the_component() {
 fn compiling_ends_when_it_is_cancelled() {
     let cache = tempfile::tempdir().expect("a directory");
     let components = components(compiler(), cache.path());
-    let control = Control::default();
+    let control = StopControl::default();
     let stop = control.clone();
     let stopping = thread::spawn(move || {
         // The compiler compiles for longer than a second, so that it is at work. A cancel that comes before it has
@@ -160,7 +164,7 @@ fn compiling_ends_when_it_is_cancelled() {
         stop.stop(Stop::Cancelled);
         Instant::now()
     });
-    let stopped = components.compile(&long(), &control).unwrap_err();
+    let stopped = components.compile_component(&long(), &control).unwrap_err();
     let waited = stopping.join().expect("stopped").elapsed();
     assert_eq!(stopped, CompileError::Stopped(Stop::Cancelled));
     assert!(waited < Duration::from_secs(10), "{waited:?}");

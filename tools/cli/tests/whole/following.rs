@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use rustix::process::Signal;
 use serde_json::Value;
 use tools_testing::Random;
@@ -23,18 +23,18 @@ fn url(file: &str, page: u64) -> String {
 
 /// Makes an archive file of a few pages, under a name of its own.
 fn make(archive: &Archive, file: &str, pages: u64) -> PathBuf {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for page in 0..pages {
         let id = format!("urn:uuid:00000000-0000-4000-8000-{page:012}");
         let block =
             format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<p>{page} of {file}");
-        let record = Builder::new(Kind::Response, &id, "2026-11-21T19:14:09Z")
+        let record = Builder::new(WarcType::Response, &id, "2026-11-21T19:14:09Z")
             .target_uri(&url(file, page))
             .content_type("application/http; msgtype=response");
         let length = block.len() as u64;
-        let head = record.head(length).expect("a header");
+        let head = record.render_head(length).expect("a header");
         writer
-            .write(&head, length, &mut block.as_bytes())
+            .write_record(&head, length, &mut block.as_bytes())
             .expect("written");
     }
     let path = archive.path(&format!("{file}.warc.gz"));

@@ -1,6 +1,6 @@
 //! The records in damaged bytes, by name: of what can be repaired, of what is lost, and of what was salvaged.
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use serde_json::Value;
 
 use crate::archive::Archive;
@@ -10,19 +10,19 @@ const GROUP: u64 = 16_384;
 
 /// Returns a file of records in gzip members, and where each begins and ends.
 fn made(archive: &Archive, name: &str, lengths: &[usize]) -> Vec<(u64, u64)> {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     let mut records = Vec::new();
     for (number, length) in lengths.iter().enumerate() {
         let block = crate::archive::content(&number.to_string(), *length);
         let id = format!("urn:uuid:00000000-0000-4000-8000-{number:012}");
-        let record = Builder::new(Kind::Resource, &id, "2026-11-21T19:14:09Z")
+        let record = Builder::new(WarcType::Resource, &id, "2026-11-21T19:14:09Z")
             .target_uri(&url(number))
             .content_type("image/x");
         let length = u64::try_from(*length).expect("small");
         let start = writer.position();
-        let head = record.head(length).expect("a header");
+        let head = record.render_head(length).expect("a header");
         writer
-            .write(&head, length, &mut block.as_slice())
+            .write_record(&head, length, &mut block.as_slice())
             .expect("a record");
         records.push((start, writer.position()));
     }

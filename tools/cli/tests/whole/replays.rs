@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use archive_formats::digest::{Algorithm, digest};
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::digest::{Algorithm, digest_bytes};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 
 use crate::archive::{Archive, wait};
 
@@ -15,23 +15,23 @@ const DATES: [&str; 2] = ["2020-01-01T00:00:00Z", "2022-01-01T00:00:00Z"];
 
 /// Returns a file with two captures of an open and of a closed site.
 fn warc() -> Vec<u8> {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for (at, date) in DATES.iter().enumerate() {
         for (number, url) in [OPEN, CLOSED].iter().enumerate() {
             let body = body(url, at);
             let id = format!("urn:uuid:00000000-0000-4000-8000-0000000000{at}{number}");
-            let record = Builder::new(Kind::Response, &id, date)
+            let record = Builder::new(WarcType::Response, &id, date)
                 .target_uri(url)
                 .content_type("application/http; msgtype=response")
-                .field(
+                .with_field(
                     "WARC-Payload-Digest",
-                    &digest(Algorithm::Sha1, &body).to_string(),
+                    &digest_bytes(Algorithm::Sha1, &body).to_string(),
                 );
             let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nSet-Cookie: a=b\r\n\r\n";
             let block = [head.as_slice(), &body].concat();
-            let head = record.head(block.len() as u64).unwrap();
+            let head = record.render_head(block.len() as u64).unwrap();
             writer
-                .write(&head, block.len() as u64, &mut block.as_slice())
+                .write_record(&head, block.len() as u64, &mut block.as_slice())
                 .unwrap();
         }
     }
@@ -137,8 +137,8 @@ fn stored_captures_are_replayed_under_rules() {
         let raw = path.replacen('/', "id_/", 1);
         let answer = ask(&archive, &format!("/all/{raw}"), "");
         assert_eq!(
-            digest(Algorithm::Sha1, &answer.body),
-            digest(Algorithm::Sha1, &body(OPEN, at))
+            digest_bytes(Algorithm::Sha1, &answer.body),
+            digest_bytes(Algorithm::Sha1, &body(OPEN, at))
         );
     }
     for path in [

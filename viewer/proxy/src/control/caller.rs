@@ -30,7 +30,7 @@ const SEC_FETCH: [&str; 4] = [
 ];
 
 /// Names the caller of a request to a control host with the origin `own`.
-pub(crate) fn caller(own: &str, headers: &HeaderMap) -> Caller {
+pub(crate) fn identify_caller(own: &str, headers: &HeaderMap) -> Caller {
     let mut is_own = false;
     for origin in headers.get_all(ORIGIN) {
         if origin.as_bytes() != own.as_bytes() {
@@ -105,7 +105,7 @@ mod tests {
         for (name, value) in fields {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        caller(OWN, &headers)
+        identify_caller(OWN, &headers)
     }
 
     /// Fails if an archived page can pass for the proxy's own, by any request that a browser sends for it.

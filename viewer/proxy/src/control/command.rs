@@ -116,7 +116,7 @@ impl CommandParameters {
     /// # Errors
     ///
     /// Fails when there are too many.
-    pub fn read(query: &str, form: &[u8]) -> Result<Self, InvalidCommand> {
+    pub fn read_parameters(query: &str, form: &[u8]) -> Result<Self, InvalidCommand> {
         let all = form_urlencoded::parse(query.as_bytes()).chain(form_urlencoded::parse(form));
         let mut read = Vec::new();
         for (name, value) in all {
@@ -169,7 +169,10 @@ impl Command {
     /// # Errors
     ///
     /// Fails with the error that the client gets.
-    pub fn read(path: &str, parameters: &CommandParameters) -> Result<Self, InvalidCommand> {
+    pub fn read_command(
+        path: &str,
+        parameters: &CommandParameters,
+    ) -> Result<Self, InvalidCommand> {
         Ok(match path {
             "/" => Self::Ask(Question::Home),
             "/getStatus" => Self::Ask(Question::Status),
@@ -235,7 +238,10 @@ mod tests {
 
     fn read(target: &str) -> Result<Command, InvalidCommand> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        Command::read(path, &CommandParameters::read(query, b"").unwrap())
+        Command::read_command(
+            path,
+            &CommandParameters::read_parameters(query, b"").unwrap(),
+        )
     }
 
     /// Fails if a job is lost, or something that is no number passes for one.
@@ -273,7 +279,7 @@ mod tests {
         let label = format!("/changeIndex?label={}", "x".repeat(201));
         assert_eq!(read(&label).unwrap_err(), InvalidCommand::Label);
         let endless = "a&".repeat(1001);
-        assert!(CommandParameters::read(&endless, b"").is_err());
+        assert!(CommandParameters::read_parameters(&endless, b"").is_err());
     }
 
     /// Fails if a date is read as another one, or an impossible one is taken.
@@ -324,7 +330,7 @@ mod tests {
             let form = form_urlencoded::Serializer::new(String::new())
                 .append_pair("returnURL", named)
                 .finish();
-            let parameters = CommandParameters::read("", form.as_bytes()).unwrap();
+            let parameters = CommandParameters::read_parameters("", form.as_bytes()).unwrap();
             assert_eq!(parameters.return_path(), expected, "{named}");
         }
     }

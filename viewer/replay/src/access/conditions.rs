@@ -12,14 +12,14 @@ use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer};
 use thiserror::Error;
 
-use super::Access;
+use super::AccessLevel;
 
 /// A length of time in the calendar: years, months, weeks and days.
 ///
 /// Read from a table with at least one of `years`, `months`, `weeks`, `days`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "PeriodFields")]
-pub struct Period(SpanFieldwise);
+pub struct CalendarPeriod(SpanFieldwise);
 
 /// The reason why a period cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -42,7 +42,7 @@ struct PeriodFields {
     days: u32,
 }
 
-impl TryFrom<PeriodFields> for Period {
+impl TryFrom<PeriodFields> for CalendarPeriod {
     type Error = InvalidPeriod;
 
     fn try_from(fields: PeriodFields) -> Result<Self, InvalidPeriod> {
@@ -50,7 +50,7 @@ impl TryFrom<PeriodFields> for Period {
     }
 }
 
-impl Period {
+impl CalendarPeriod {
     /// Returns a period of these lengths together.
     ///
     /// # Errors
@@ -94,8 +94,8 @@ pub(super) enum Condition {
 pub(super) struct Conditions {
     pub(super) before: Option<CaptureTime>,
     pub(super) after: Option<CaptureTime>,
-    pub(super) newer: Option<Period>,
-    pub(super) older: Option<Period>,
+    pub(super) newer: Option<CalendarPeriod>,
+    pub(super) older: Option<CalendarPeriod>,
 }
 
 impl Conditions {
@@ -129,24 +129,24 @@ impl Conditions {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(from = "EmbargoFields")]
 pub struct Embargo {
-    pub(super) access: Access,
+    pub(super) access: AccessLevel,
     conditions: Conditions,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct EmbargoFields {
-    access: Option<Access>,
+    access: Option<AccessLevel>,
     before: Option<CaptureTime>,
     after: Option<CaptureTime>,
-    newer: Option<Period>,
-    older: Option<Period>,
+    newer: Option<CalendarPeriod>,
+    older: Option<CalendarPeriod>,
 }
 
 impl From<EmbargoFields> for Embargo {
     fn from(fields: EmbargoFields) -> Self {
         Self {
-            access: fields.access.unwrap_or(Access::Exclude),
+            access: fields.access.unwrap_or(AccessLevel::Exclude),
             conditions: Conditions {
                 before: fields.before,
                 after: fields.after,
@@ -166,7 +166,7 @@ impl Default for Embargo {
 
 impl Embargo {
     /// Refuses captures that are newer than a period.
-    pub fn newer_than(period: Period, access: Access) -> Self {
+    pub fn newer_than(period: CalendarPeriod, access: AccessLevel) -> Self {
         Self {
             access,
             conditions: Conditions {
@@ -177,7 +177,7 @@ impl Embargo {
     }
 
     /// Returns the first condition that holds for a capture.
-    pub(super) fn condition(&self, time: Timestamp, now: Timestamp) -> Option<Condition> {
+    pub(super) fn embargo_condition(&self, time: Timestamp, now: Timestamp) -> Option<Condition> {
         self.conditions
             .each(time, now)
             .find_map(|(condition, holds)| holds.then_some(condition))

@@ -10,8 +10,8 @@ use archive_formats::surt::UrlKey;
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::conditions::{CaptureTime, Conditions, Period};
-use super::{Access, Group, RulePlace};
+use super::conditions::{CalendarPeriod, CaptureTime, Conditions};
+use super::{AccessLevel, Group, RulePlace};
 
 /// The most faults that are kept of one set of files.
 const MOST_FAULTS: usize = 100;
@@ -94,7 +94,7 @@ fn more(others: usize, omitted: usize) -> String {
 /// A rule as it was read from a line.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
-    pub(super) access: Access,
+    pub(super) access: AccessLevel,
     pub(super) user: Option<Group>,
     pub(super) conditions: Conditions,
     pub(super) place: RulePlace,
@@ -113,7 +113,7 @@ pub(super) enum RuleReach {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleFields {
-    access: Access,
+    access: AccessLevel,
     #[serde(default)]
     user: Option<Group>,
     #[serde(default)]
@@ -121,9 +121,9 @@ struct RuleFields {
     #[serde(default)]
     after: Option<CaptureTime>,
     #[serde(default)]
-    newer: Option<Period>,
+    newer: Option<CalendarPeriod>,
     #[serde(default)]
-    older: Option<Period>,
+    older: Option<CalendarPeriod>,
     #[serde(default, rename = "url")]
     _url: serde::de::IgnoredAny,
     #[serde(default, rename = "comment")]
@@ -131,7 +131,7 @@ struct RuleFields {
 }
 
 /// Reads all files.
-pub(super) fn read<'a>(
+pub(super) fn read_rules<'a>(
     files: impl IntoIterator<Item = RuleFile<'a>>,
 ) -> Result<Vec<(RuleReach, Box<str>, Rule)>, InvalidRules> {
     let mut rules = Vec::new();

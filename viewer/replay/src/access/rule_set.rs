@@ -34,7 +34,7 @@ impl RuleSet {
     /// # Errors
     /// Fails with all lines that are no rules: then none of the rules can be used.
     pub fn parse<'a>(files: impl IntoIterator<Item = RuleFile<'a>>) -> Result<Self, InvalidRules> {
-        let mut read = rule_file::read(files)?;
+        let mut read = rule_file::read_rules(files)?;
         read.sort_by(|(one_reach, one, _), (other_reach, other, _)| {
             (one_reach, one).cmp(&(other_reach, other))
         });
@@ -63,7 +63,7 @@ impl RuleSet {
     ///
     /// # Errors
     /// Fails with all lines that are no rules.
-    pub fn reload<'a>(
+    pub fn reload_files<'a>(
         &mut self,
         files: impl IntoIterator<Item = RuleFile<'a>>,
     ) -> Result<(), InvalidRules> {
@@ -82,7 +82,7 @@ impl RuleSet {
     }
 
     /// Returns the rule that decides for a visitor about a capture; `None` if none applies.
-    pub(super) fn find(
+    pub(super) fn find_rule(
         &self,
         visitor: &Visitor,
         key: &str,

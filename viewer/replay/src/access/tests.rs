@@ -17,10 +17,10 @@ fn rules(text: &str) -> RuleSet {
     RuleSet::parse([file]).unwrap()
 }
 
-fn policy(text: &str) -> Policy {
-    Policy {
+fn policy(text: &str) -> AccessPolicy {
+    AccessPolicy {
         rules: rules(text),
-        ..Policy::default()
+        ..AccessPolicy::default()
     }
 }
 
@@ -36,10 +36,10 @@ fn staff() -> Visitor {
     Visitor::of_groups(["staff".parse().unwrap()])
 }
 
-fn decide(policy: &Policy, visitor: &Visitor, key: &str, time: &str) -> String {
+fn decide(policy: &AccessPolicy, visitor: &Visitor, key: &str, time: &str) -> String {
     let time = stamp(time);
     policy
-        .decide(visitor, Subject::Capture { key, time }, now())
+        .decide_access(visitor, AccessSubject::Capture { key, time }, now())
         .to_string()
 }
 
@@ -222,7 +222,7 @@ fn embargo_only_makes_decisions_stricter() {
 /// Fails if periods follow no calendar, or one that reaches beyond it panics or opens something.
 #[test]
 fn periods_follow_the_calendar() {
-    let mut policy = Policy::default();
+    let mut policy = AccessPolicy::default();
     for (period, time, verdict) in [
         ("{\"years\": 9000}", "0001", AccessVerdict::Exclude),
         ("{\"months\": 10}", "20250301000001", AccessVerdict::Exclude),
@@ -231,11 +231,11 @@ fn periods_follow_the_calendar() {
     ] {
         let json = format!("{{\"newer\": {period}}}");
         policy.embargo = serde_json::from_str(&json).unwrap();
-        let subject = Subject::Capture {
+        let subject = AccessSubject::Capture {
             key: "com,a)/",
             time: stamp(time),
         };
-        let decision = policy.decide(&Visitor::anonymous(), subject, now());
+        let decision = policy.decide_access(&Visitor::anonymous(), subject, now());
         assert_eq!(decision.verdict, verdict, "{json}");
     }
     for wrong in [
@@ -247,7 +247,10 @@ fn periods_follow_the_calendar() {
         "{\"year\": 1}",
         "\"1 year\"",
     ] {
-        assert!(serde_json::from_str::<Period>(wrong).is_err(), "{wrong}");
+        assert!(
+            serde_json::from_str::<CalendarPeriod>(wrong).is_err(),
+            "{wrong}"
+        );
     }
 }
 
@@ -306,14 +309,14 @@ fn faulty_reload_keeps_old_rules() {
         name: "new.aclj",
         text: text.as_bytes(),
     };
-    assert!(set.reload([file("nonsense")]).is_err());
+    assert!(set.reload_files([file("nonsense")]).is_err());
     assert_eq!(set.len(), 1);
-    set.reload([file(
+    set.reload_files([file(
         "com,a)/ - {\"access\": \"allow\"}\n*, - {\"access\": \"block\"}",
     )])
     .unwrap();
     assert_eq!(set.len(), 2);
-    set.reload([]).unwrap();
+    set.reload_files([]).unwrap();
     assert!(set.is_empty());
 }
 
@@ -321,9 +324,9 @@ fn faulty_reload_keeps_old_rules() {
 #[test]
 fn whole_files_are_for_named_groups() {
     let mut policy = policy("*, - {\"access\": \"allow_ignore_embargo\"}");
-    let ask = |policy: &Policy, visitor: &Visitor| {
+    let ask = |policy: &AccessPolicy, visitor: &Visitor| {
         policy
-            .decide(visitor, Subject::WholeFile, now())
+            .decide_access(visitor, AccessSubject::WholeFile, now())
             .to_string()
     };
     let refused = "block by the groups that may read whole files";

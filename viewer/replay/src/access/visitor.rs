@@ -90,11 +90,11 @@ impl Visitor {
 
 /// A network from which visitors come, as a range of addresses: `192.0.2.0/24`, `2001:db8::/32`, or one address.
 ///
-/// The `Network` of `harvest-policy` is another type: it says where a crawl may connect to, can be written back, and
+/// The `VisitorNetwork` of `harvest-policy` is another type: it says where a crawl may connect to, can be written back, and
 /// takes an address as it stands. Neither crate depends on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
 #[serde(try_from = "String")]
-pub struct Network {
+pub struct VisitorNetwork {
     first: u128,
     last: u128,
     is_v4: bool,
@@ -102,7 +102,7 @@ pub struct Network {
 
 /// The reason why a text is no network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum InvalidNetwork {
+pub enum InvalidVisitorNetwork {
     /// The text has no address, or no number behind the slash.
     #[error("`{0}` is not a network; write 192.0.2.0/24, 2001:db8::/32 or one address")]
     Syntax(String),
@@ -117,7 +117,7 @@ pub enum InvalidNetwork {
     Mapped(String),
 }
 
-impl Network {
+impl VisitorNetwork {
     /// Returns whether an address lies in the network. An IPv4 address within IPv6 (`::ffff:192.0.2.1`) is the IPv4
     /// address.
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -133,11 +133,11 @@ fn bits(address: IpAddr) -> (u128, bool) {
     }
 }
 
-impl FromStr for Network {
-    type Err = InvalidNetwork;
+impl FromStr for VisitorNetwork {
+    type Err = InvalidVisitorNetwork;
 
-    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
-        let syntax = || InvalidNetwork::Syntax(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, InvalidVisitorNetwork> {
+        let syntax = || InvalidVisitorNetwork::Syntax(text.to_owned());
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => {
                 let is_number = !prefix.is_empty() && prefix.bytes().all(|b| b.is_ascii_digit());
@@ -150,7 +150,7 @@ impl FromStr for Network {
         let address: IpAddr = address.parse().map_err(|_error| syntax())?;
         // Clients of version 4 are compared as such, however a socket writes them: it would match no client.
         if address.to_canonical() != address {
-            return Err(InvalidNetwork::Mapped(text.to_owned()));
+            return Err(InvalidVisitorNetwork::Mapped(text.to_owned()));
         }
         let (bits, is_v4) = bits(address);
         let width = if is_v4 {
@@ -161,12 +161,12 @@ impl FromStr for Network {
         let prefix = prefix.unwrap_or(width);
         let host = width
             .checked_sub(prefix)
-            .ok_or_else(|| InvalidNetwork::Prefix(text.to_owned()))?;
+            .ok_or_else(|| InvalidVisitorNetwork::Prefix(text.to_owned()))?;
         let mask = 1_u128
             .checked_shl(host)
             .map_or(u128::MAX, |size| size.wrapping_sub(1));
         if bits & mask != 0 {
-            return Err(InvalidNetwork::HostBits(text.to_owned()));
+            return Err(InvalidVisitorNetwork::HostBits(text.to_owned()));
         }
         Ok(Self {
             first: bits,
@@ -176,10 +176,10 @@ impl FromStr for Network {
     }
 }
 
-impl TryFrom<String> for Network {
-    type Error = InvalidNetwork;
+impl TryFrom<String> for VisitorNetwork {
+    type Error = InvalidVisitorNetwork;
 
-    fn try_from(text: String) -> Result<Self, InvalidNetwork> {
+    fn try_from(text: String) -> Result<Self, InvalidVisitorNetwork> {
         text.parse()
     }
 }
@@ -200,9 +200,9 @@ pub struct PeerFacts<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct VisitorSettings {
     /// Groups by network: a reading room, an office.
-    pub networks: Vec<(Network, Group)>,
+    pub networks: Vec<(VisitorNetwork, Group)>,
     /// The proxies whose headers are believed.
-    pub trusted_proxies: Vec<Network>,
+    pub trusted_proxies: Vec<VisitorNetwork>,
 }
 
 impl VisitorSettings {
@@ -212,7 +212,7 @@ impl VisitorSettings {
     /// `X-Forwarded-For` that is no trusted proxy is the client's. Where the proxy does not say it, no network is
     /// assumed: the proxy stands in the house, and its own network would make every stranger a member of it. Several
     /// different users in one request come from a client that sent the header itself, so that none of them is believed.
-    pub fn visitor(&self, facts: &PeerFacts<'_>) -> Visitor {
+    pub fn identify_visitor(&self, facts: &PeerFacts<'_>) -> Visitor {
         let Some(peer) = facts.address else {
             return Visitor::anonymous();
         };

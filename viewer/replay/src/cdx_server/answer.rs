@@ -44,7 +44,7 @@ pub struct AnswerSummary {
     pub captures: u64,
 }
 
-/// A writer of answers. Dropped before [`AnswerWriter::finish`], it leaves an answer that is not whole.
+/// A writer of answers. Dropped before [`AnswerWriter::finish_answer`], it leaves an answer that is not whole.
 #[derive(Debug)]
 pub struct AnswerWriter<W> {
     output: W,
@@ -86,7 +86,7 @@ impl<W: Write> AnswerWriter<W> {
         if request.counts_skipped() {
             thinner = thinner
                 .whole_runs()
-                .filtering(request.query.filters.clone());
+                .with_filters(request.query.filters.clone());
         }
         Self {
             output,
@@ -105,7 +105,7 @@ impl<W: Write> AnswerWriter<W> {
 
     /// Ends the answer with the page that lies there. Without effect where the page ends with the answer.
     #[must_use]
-    pub fn within(mut self, request: &CdxRequest, place: &PagePlace) -> Self {
+    pub fn within_page(mut self, request: &CdxRequest, place: &PagePlace) -> Self {
         if let PagePlace::Known {
             until, captures, ..
         } = place
@@ -124,7 +124,7 @@ impl<W: Write> AnswerWriter<W> {
     /// # Errors
     ///
     /// When the output fails, or duplicates of too many digests were asked for. The answer is broken then.
-    pub fn push(&mut self, mut capture: Capture) -> Result<(), AnswerError> {
+    pub fn push_capture(&mut self, mut capture: Capture) -> Result<(), AnswerError> {
         if self.is_complete() || self.page_ends_before(&capture) {
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl<W: Write> AnswerWriter<W> {
         if self.omits_self_redirects && is_self_redirect(&capture) {
             return Ok(());
         }
-        if !self.duplicates.note(&mut capture) {
+        if !self.duplicates.note_capture(&mut capture) {
             return Err(AnswerError::TooManyDigests);
         }
         match self.thinner.push(capture) {
@@ -162,15 +162,18 @@ impl<W: Write> AnswerWriter<W> {
     /// # Errors
     ///
     /// When the output fails.
-    pub fn finish(mut self) -> Result<(AnswerSummary, W), AnswerError> {
+    pub fn finish_answer(mut self) -> Result<(AnswerSummary, W), AnswerError> {
         for run in self.thinner.finish() {
             self.row(run)?;
         }
         for run in self.reversed.take().unwrap_or_default().into_iter().rev() {
-            self.rows.write(&run, &mut self.output)?;
+            self.rows.write_run(&run, &mut self.output)?;
         }
-        let resume = self.thinner.resume().filter(|_| self.shows_resume_key);
-        self.rows.end(resume, &mut self.output)?;
+        let resume = self
+            .thinner
+            .resume_cursor()
+            .filter(|_| self.shows_resume_key);
+        self.rows.end_rows(resume, &mut self.output)?;
         self.output.flush()?;
         let summary = AnswerSummary {
             rows: self.rows.count(),
@@ -186,7 +189,7 @@ impl<W: Write> AnswerWriter<W> {
         }
         match &mut self.reversed {
             Some(rows) => rows.push(run),
-            None => self.rows.write(&run, &mut self.output)?,
+            None => self.rows.write_run(&run, &mut self.output)?,
         }
         Ok(())
     }
@@ -232,10 +235,10 @@ pub fn write_answer<W: Write, E>(
     let mut captures = captures.into_iter();
     while !writer.is_complete() {
         match captures.next() {
-            Some(Ok(capture)) => writer.push(capture)?,
+            Some(Ok(capture)) => writer.push_capture(capture)?,
             Some(Err(error)) => return Err(BrokenAnswer::Captures(error)),
             None => break,
         }
     }
-    Ok(writer.finish()?)
+    Ok(writer.finish_answer()?)
 }

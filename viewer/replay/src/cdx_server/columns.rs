@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureField, CollapsedRun};
 
-use super::{Dialect, Extra, Extras, RequestError};
+use super::{CdxRequestError, Dialect, Extra, Extras};
 
 /// The name of the column that counts captures with one digest. Such a capture has it as an extra field.
 pub(super) const DUPE_COUNT: &str = "dupecount";
 
 /// A column of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Column {
+pub struct AnswerColumn {
     /// The name of the column, as the client spelled it.
     pub name: String,
     /// The source of the values of the column.
@@ -70,7 +70,7 @@ const PYWB_TEXT: [&str; 9] = [
 /// The columns of a revisit whose original is known.
 const ORIGINAL: [&str; 3] = ["orig.length", "orig.offset", "orig.filename"];
 
-impl Column {
+impl AnswerColumn {
     fn of_name(dialect: Dialect, name: &str) -> Option<Self> {
         let field = CaptureField::of_name(name).map(ColumnValue::Field);
         let value = field.or_else(|| match (dialect, name) {
@@ -147,33 +147,39 @@ pub(super) struct ColumnChoice<'a> {
 }
 
 impl ColumnChoice<'_> {
-    pub(super) fn columns(self) -> Result<Option<Vec<Column>>, RequestError> {
+    pub(super) fn chosen_columns(self) -> Result<Option<Vec<AnswerColumn>>, CdxRequestError> {
         let mut columns = match (self.names, self.dialect) {
             (Some(names), dialect) => {
                 let names = names.split(',').map(str::trim).filter(|n| !n.is_empty());
                 let columns = names.map(|name| {
-                    Column::of_name(dialect, name)
-                        .ok_or_else(|| RequestError::field(self.parameter, name))
+                    AnswerColumn::of_name(dialect, name)
+                        .ok_or_else(|| CdxRequestError::wrong_field(self.parameter, name))
                 });
                 columns.collect::<Result<Vec<_>, _>>()?
             }
             (None, Dialect::Pywb) if self.own_fields => return Ok(None),
-            (None, Dialect::Pywb) => Column::known(&PYWB_TEXT),
-            (None, Dialect::Wayback) => Column::known(&WAYBACK),
-            (None, Dialect::OutbackCdx) => Column::known(&OUTBACK),
+            (None, Dialect::Pywb) => AnswerColumn::known(&PYWB_TEXT),
+            (None, Dialect::Wayback) => AnswerColumn::known(&WAYBACK),
+            (None, Dialect::OutbackCdx) => AnswerColumn::known(&OUTBACK),
         };
         if self.extras.contains(Extra::ResolveRevisits) && self.names.is_none() {
-            columns.extend(Column::known(&ORIGINAL));
+            columns.extend(AnswerColumn::known(&ORIGINAL));
         }
         if self.extras.contains(Extra::DupeCount) {
             let field = CaptureField::Extra(DUPE_COUNT.to_owned());
-            columns.push(Column::computed(DUPE_COUNT, ColumnValue::Field(field)));
+            columns.push(AnswerColumn::computed(
+                DUPE_COUNT,
+                ColumnValue::Field(field),
+            ));
         }
         if self.extras.contains(Extra::SkipCount) {
-            columns.push(Column::computed("skipcount", ColumnValue::SkipCount));
+            columns.push(AnswerColumn::computed("skipcount", ColumnValue::SkipCount));
         }
         if self.extras.contains(Extra::LastSkipTimestamp) {
-            columns.push(Column::computed("endtimestamp", ColumnValue::EndTimestamp));
+            columns.push(AnswerColumn::computed(
+                "endtimestamp",
+                ColumnValue::EndTimestamp,
+            ));
         }
         Ok(Some(columns))
     }

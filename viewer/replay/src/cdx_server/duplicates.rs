@@ -42,7 +42,7 @@ impl Duplicates {
 
     /// Records the next capture, and writes into it the facts that are known of its digest. Returns `false` if there
     /// are too many digests.
-    pub(super) fn note(&mut self, capture: &mut Capture) -> bool {
+    pub(super) fn note_capture(&mut self, capture: &mut Capture) -> bool {
         if !self.counts && !self.resolves {
             return true;
         }

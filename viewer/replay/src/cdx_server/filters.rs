@@ -15,7 +15,7 @@
 use archive_formats::cdx::query::{Anchoring, CaptureField, Filter, FilterTest, Pattern};
 
 use super::request_error::excerpt;
-use super::{Dialect, RequestError};
+use super::{CdxRequestError, Dialect};
 
 /// The notation of the text of a filter.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,16 +26,16 @@ enum Notation {
 }
 
 /// Reads a filter as a client of a dialect writes it.
-pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError> {
+pub(super) fn read_filter(dialect: Dialect, text: &str) -> Result<Filter, CdxRequestError> {
     let (negate, notation, rest) = prefix(dialect, text);
-    let malformed = || RequestError::FilterForm(excerpt(text));
+    let malformed = || CdxRequestError::FilterForm(excerpt(text));
     let (field, expression) = match rest.split_once(':') {
         Some((name, expression)) => match (field(dialect, name), dialect) {
             (Some(field), _) => (field, expression),
             (None, _) if name.is_empty() => return Err(malformed()),
             // An expression for the whole line may have a colon, but is not one word before it.
             (None, Dialect::Wayback) if !is_word(name) => (CaptureField::Line, rest),
-            (None, _) => return Err(RequestError::field("filter", name)),
+            (None, _) => return Err(CdxRequestError::wrong_field("filter", name)),
         },
         None if dialect == Dialect::Wayback && !rest.is_empty() => (CaptureField::Line, rest),
         None => return Err(malformed()),
@@ -45,7 +45,7 @@ pub(super) fn read(dialect: Dialect, text: &str) -> Result<Filter, RequestError>
         Notation::Exact => FilterTest::Exact(expression.to_owned()),
         Notation::Matches(anchoring) => {
             let pattern = Pattern::new(expression, anchoring);
-            FilterTest::Matches(pattern.map_err(|why| RequestError::Pattern {
+            FilterTest::Matches(pattern.map_err(|why| CdxRequestError::Pattern {
                 field: excerpt(rest.split(':').next().unwrap_or_default()),
                 why,
             })?)
@@ -107,8 +107,8 @@ mod tests {
     const LINE: &str = "com,example)/ 20140216050221 http://example.com/ text/html 200 3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - - 1656 151 a.warc.gz";
 
     fn check(dialect: Dialect, filter: &str, expected: bool) {
-        let capture = Format::cdx11().read(LINE).unwrap();
-        let filter = read(dialect, filter).unwrap();
+        let capture = Format::cdx11().read_line(LINE).unwrap();
+        let filter = read_filter(dialect, filter).unwrap();
         assert_eq!(filter.accepts(&capture), expected, "{dialect:?} {filter:?}");
     }
 
@@ -175,8 +175,8 @@ mod tests {
     fn unreadable_filters_are_refused() {
         let all = [Dialect::Pywb, Dialect::Wayback, Dialect::OutbackCdx];
         for dialect in all {
-            assert!(read(dialect, "").is_err(), "{dialect:?}");
-            assert!(read(dialect, ":200").is_err(), "{dialect:?}");
+            assert!(read_filter(dialect, "").is_err(), "{dialect:?}");
+            assert!(read_filter(dialect, ":200").is_err(), "{dialect:?}");
         }
         for (dialect, filter) in [
             (Dialect::Pywb, "~url:("),
@@ -189,7 +189,10 @@ mod tests {
             (Dialect::OutbackCdx, "colour:red"),
             (Dialect::OutbackCdx, "200"),
         ] {
-            assert!(read(dialect, filter).is_err(), "{dialect:?} {filter}");
+            assert!(
+                read_filter(dialect, filter).is_err(),
+                "{dialect:?} {filter}"
+            );
         }
     }
 }

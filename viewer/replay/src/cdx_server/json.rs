@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 /// Writes a string.
-pub(super) fn string(out: &mut Vec<u8>, text: &str) {
+pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     for c in text.chars() {
         match c {
@@ -33,7 +33,7 @@ pub(super) struct Object<'a> {
 
 impl<'a> Object<'a> {
     /// Begins an object.
-    pub(super) fn begin(out: &'a mut Vec<u8>) -> Self {
+    pub(super) fn begin_object(out: &'a mut Vec<u8>) -> Self {
         out.push(b'{');
         Self {
             out,
@@ -42,23 +42,23 @@ impl<'a> Object<'a> {
     }
 
     /// Writes the name of a member; its value follows.
-    pub(super) fn name(&mut self, name: &str) -> &mut Vec<u8> {
+    pub(super) fn write_name(&mut self, name: &str) -> &mut Vec<u8> {
         if !self.is_first {
             self.out.extend_from_slice(b", ");
         }
         self.is_first = false;
-        string(self.out, name);
+        write_string(self.out, name);
         self.out.extend_from_slice(b": ");
         self.out
     }
 
     /// Writes a member that is text.
-    pub(super) fn text(&mut self, name: &str, value: &str) {
-        string(self.name(name), value);
+    pub(super) fn write_text(&mut self, name: &str, value: &str) {
+        write_string(self.write_name(name), value);
     }
 
     /// Ends the object.
-    pub(super) fn end(self) {
+    pub(super) fn end_object(self) {
         self.out.push(b'}');
     }
 }

@@ -23,7 +23,7 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::Cursor;
 
 use super::parameters::Parameters;
-use super::{Dialect, Refusal, RequestError};
+use super::{CdxRequestError, Dialect, DialectRefusal};
 
 /// The most marks of one question. With blocks of 3,000 captures they reach as far as 300 million captures.
 const MAX_MARKS: usize = 100_000;
@@ -69,25 +69,29 @@ pub enum PageRequest {
 }
 
 impl PageRequest {
-    pub(super) fn read(
+    pub(super) fn read_page(
         dialect: Dialect,
         parameters: &Parameters,
         sizes: &PageSizes,
-    ) -> Result<Self, RequestError> {
+    ) -> Result<Self, CdxRequestError> {
         let default = match dialect {
             Dialect::Pywb => sizes.pywb,
             Dialect::Wayback => sizes.wayback,
             Dialect::OutbackCdx => return Ok(Self::Whole),
         };
         if parameters.switch("showPagedIndex")? == Some(true) {
-            return Err(RequestError::NoSecondaryIndex);
+            return Err(CdxRequestError::NoSecondaryIndex);
         }
         let size = match parameters.count("pageSize")? {
             None => default,
             Some(size) if (1..=sizes.largest).contains(&size) => size,
             Some(size) => {
                 let wanted = "a number of blocks from 1 to 50, or what the server allows";
-                return Err(RequestError::value("pageSize", &size.to_string(), wanted));
+                return Err(CdxRequestError::wrong_value(
+                    "pageSize",
+                    &size.to_string(),
+                    wanted,
+                ));
             }
         };
         if parameters.switch("showNumPages")? == Some(true) {
@@ -102,7 +106,11 @@ impl PageRequest {
             (Err(_), Dialect::Wayback) => Ok(Self::Whole),
             (Err(_), Dialect::Pywb | Dialect::OutbackCdx) => {
                 let wanted = "the number of a page, counted from 0";
-                Err(RequestError::value("page", &page.to_string(), wanted))
+                Err(CdxRequestError::wrong_value(
+                    "page",
+                    &page.to_string(),
+                    wanted,
+                ))
             }
         }
     }
@@ -201,7 +209,7 @@ impl PageMarks {
     }
 
     /// Lets the walk continue behind the end that it has found: captures may have come since.
-    pub fn reopen(&mut self) {
+    pub fn reopen_marks(&mut self) {
         self.is_whole = false;
     }
 
@@ -213,7 +221,7 @@ impl PageMarks {
     }
 
     /// Records the next capture of the walk.
-    pub fn push(&mut self, capture: &Capture) {
+    pub fn push_capture(&mut self, capture: &Capture) {
         if self.is_whole || self.is_full() {
             return;
         }
@@ -227,19 +235,19 @@ impl PageMarks {
     }
 
     /// Records that no capture follows.
-    pub fn finish(&mut self) {
+    pub fn finish_marks(&mut self) {
         self.is_whole = true;
     }
 
     /// Returns the number of captures that were walked.
-    pub fn walked(&self) -> u64 {
+    pub fn walked_captures(&self) -> u64 {
         self.full_blocks()
             .saturating_mul(self.block)
             .saturating_add(self.behind)
     }
 
     /// Returns where a page lies.
-    pub fn place(&self, number: u64, size: u64) -> PagePlace {
+    pub fn page_place(&self, number: u64, size: u64) -> PagePlace {
         let size = size.max(1);
         let first = number.saturating_mul(size);
         let end = first.saturating_add(size);
@@ -258,7 +266,7 @@ impl PageMarks {
             };
         }
         let start = first.saturating_mul(self.block);
-        if self.walked() == start {
+        if self.walked_captures() == start {
             return PagePlace::Known {
                 after: self.mark(first),
                 until: None,
@@ -266,18 +274,18 @@ impl PageMarks {
                 extends_walk: true,
             };
         }
-        let target = if self.walked() < start {
+        let target = if self.walked_captures() < start {
             start
         } else {
             end.saturating_mul(self.block)
         };
         PagePlace::NotWalked {
-            captures: target.saturating_sub(self.walked()),
+            captures: target.saturating_sub(self.walked_captures()),
         }
     }
 
     /// Returns how many pages there are; `None` while the walk has not reached the end: see [`PageMarks::unfinished`].
-    pub fn count(&self, size: u64) -> Option<PageCount> {
+    pub fn page_count(&self, size: u64) -> Option<PageCount> {
         let size = size.max(1);
         let blocks = self.blocks();
         self.is_whole.then(|| PageCount {
@@ -288,12 +296,12 @@ impl PageMarks {
     }
 
     /// Returns the error of a request that a walk would have to go further for.
-    pub fn unfinished(&self) -> RequestError {
-        let walked = self.walked();
+    pub fn unfinished(&self) -> CdxRequestError {
+        let walked = self.walked_captures();
         if self.is_full() {
-            RequestError::TooManyPages { walked }
+            CdxRequestError::TooManyPages { walked }
         } else {
-            RequestError::NotWalked { walked }
+            CdxRequestError::NotWalked { walked }
         }
     }
 
@@ -318,7 +326,7 @@ impl PageMarks {
 
 impl PageCount {
     /// Returns the answer to `showNumPages`: an object for pywb's clients, a number for the others.
-    pub fn answer(&self, dialect: Dialect) -> Refusal {
+    pub fn answer_count(&self, dialect: Dialect) -> DialectRefusal {
         let (content_type, body) = match dialect {
             Dialect::Pywb => (
                 "application/json",
@@ -331,7 +339,7 @@ impl PageCount {
                 ("text/plain; charset=utf-8", format!("{}\n", self.pages))
             }
         };
-        Refusal {
+        DialectRefusal {
             status: 200,
             content_type,
             body,

@@ -5,7 +5,7 @@
 
 use archive_formats::date::{Fill, Stamp};
 
-use super::{MAX_PARAMETERS, MAX_REQUEST, RequestError};
+use super::{CdxRequestError, MAX_PARAMETERS, MAX_REQUEST};
 
 /// The decoded parameters of a request, in their order.
 #[derive(Clone, Debug, Default)]
@@ -15,11 +15,11 @@ pub(super) struct Parameters {
 
 impl Parameters {
     /// Decodes a query string, without its `?`, and the body of a posted form.
-    pub(super) fn decode(query: &[u8], form: Option<&[u8]>) -> Result<Self, RequestError> {
+    pub(super) fn decode_query(query: &[u8], form: Option<&[u8]>) -> Result<Self, CdxRequestError> {
         let form = form.unwrap_or_default();
         let length = query.len().saturating_add(form.len());
         if length > MAX_REQUEST {
-            return Err(RequestError::TooLong(length));
+            return Err(CdxRequestError::TooLong(length));
         }
         let mut pairs = Vec::new();
         let parts = query
@@ -27,10 +27,10 @@ impl Parameters {
             .chain(form.split(|b| *b == b'&'));
         for part in parts.filter(|part| !part.is_empty()) {
             if pairs.len() >= MAX_PARAMETERS {
-                return Err(RequestError::TooManyParameters);
+                return Err(CdxRequestError::TooManyParameters);
             }
             let mut sides = part.splitn(2, |b| *b == b'=');
-            let mut next = || decode(sides.next().unwrap_or_default());
+            let mut next = || decode_percent(sides.next().unwrap_or_default());
             pairs.push((next(), next()));
         }
         Ok(Self { pairs })
@@ -51,7 +51,7 @@ impl Parameters {
     }
 
     /// Returns the first value as text; `None` where it is absent or empty.
-    pub(super) fn text(&self, name: &'static str) -> Result<Option<&str>, RequestError> {
+    pub(super) fn text(&self, name: &'static str) -> Result<Option<&str>, CdxRequestError> {
         let value = self
             .first(name)
             .map(|value| text(name, value))
@@ -60,38 +60,38 @@ impl Parameters {
     }
 
     /// Returns all values as text, without the empty ones.
-    pub(super) fn texts(&self, name: &'static str) -> Result<Vec<&str>, RequestError> {
+    pub(super) fn texts(&self, name: &'static str) -> Result<Vec<&str>, CdxRequestError> {
         let values = self.all(name).filter(|value| !value.is_empty());
         values.map(|value| text(name, value)).collect()
     }
 
     /// Returns the value of a switch: `None` where it is absent.
-    pub(super) fn switch(&self, name: &'static str) -> Result<Option<bool>, RequestError> {
+    pub(super) fn switch(&self, name: &'static str) -> Result<Option<bool>, CdxRequestError> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
         };
         match value.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Ok(Some(true)),
             "false" | "0" | "no" | "off" => Ok(Some(false)),
-            _ => Err(RequestError::value(name, value, "true or false")),
+            _ => Err(CdxRequestError::wrong_value(name, value, "true or false")),
         }
     }
 
     /// Returns a whole number, which may be negative.
-    pub(super) fn number(&self, name: &'static str) -> Result<Option<i64>, RequestError> {
+    pub(super) fn number(&self, name: &'static str) -> Result<Option<i64>, CdxRequestError> {
         let Some(value) = self.text(name)? else {
             return Ok(None);
         };
         let digits = value.strip_prefix('-').unwrap_or(value);
         let valid = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
         let number = value.parse().ok().filter(|_| valid);
-        number
-            .map(Some)
-            .ok_or_else(|| RequestError::value(name, value, "a whole number of at most 18 digits"))
+        number.map(Some).ok_or_else(|| {
+            CdxRequestError::wrong_value(name, value, "a whole number of at most 18 digits")
+        })
     }
 
     /// Returns a whole number that is not negative.
-    pub(super) fn count(&self, name: &'static str) -> Result<Option<u64>, RequestError> {
+    pub(super) fn count(&self, name: &'static str) -> Result<Option<u64>, CdxRequestError> {
         let Some(number) = self.number(name)? else {
             return Ok(None);
         };
@@ -99,32 +99,32 @@ impl Parameters {
         let count = u64::try_from(number).ok();
         count
             .map(Some)
-            .ok_or_else(|| RequestError::value(name, &number.to_string(), wanted))
+            .ok_or_else(|| CdxRequestError::wrong_value(name, &number.to_string(), wanted))
     }
 
     /// Returns one end of a span of time.
-    pub(super) fn bound(
+    pub(super) fn bounded_number(
         &self,
         name: &'static str,
         fill: Fill,
-    ) -> Result<Option<Stamp>, RequestError> {
+    ) -> Result<Option<Stamp>, CdxRequestError> {
         let text = self.text(name)?;
         let stamp = text.map(|text| Stamp::from_query(text, fill)).transpose();
-        stamp.map_err(|why| RequestError::Date {
+        stamp.map_err(|why| CdxRequestError::Date {
             parameter: name,
             why,
         })
     }
 }
 
-fn text<'a>(name: &'static str, value: &'a [u8]) -> Result<&'a str, RequestError> {
+fn text<'a>(name: &'static str, value: &'a [u8]) -> Result<&'a str, CdxRequestError> {
     str::from_utf8(value)
         .ok()
-        .ok_or(RequestError::NotText(name))
+        .ok_or(CdxRequestError::NotText(name))
 }
 
 /// Undoes the encoding of a form, once.
-pub(super) fn decode(text: &[u8]) -> Vec<u8> {
+pub(super) fn decode_percent(text: &[u8]) -> Vec<u8> {
     let mut bytes = text.iter();
     let mut out = Vec::with_capacity(text.len());
     while let Some(&byte) = bytes.next() {
@@ -166,7 +166,7 @@ mod tests {
             (b"%zz%41", b"%zzA"),
             (b"%e6%F8", b"\xe6\xf8"),
         ] {
-            assert_eq!(decode(encoded), expected);
+            assert_eq!(decode_percent(encoded), expected);
         }
     }
 
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn repeated_parameters_keep_their_order() {
         let query = b"&filter=a&url=http%3A%2F%2Fa%2F%3Fx%3D1%26y&flag&filter=b=c&&";
-        let read = Parameters::decode(query, Some(b"filter=d&empty=")).unwrap();
+        let read = Parameters::decode_query(query, Some(b"filter=d&empty=")).unwrap();
         assert_eq!(read.texts("filter").unwrap(), ["a", "b=c", "d"]);
         assert_eq!(read.first("url"), Some(&b"http://a/?x=1&y"[..]));
         assert_eq!(read.first("flag"), Some(&b""[..]));
@@ -187,13 +187,13 @@ mod tests {
     fn oversized_requests_are_refused() {
         let long = vec![b'a'; MAX_REQUEST + 1];
         assert!(matches!(
-            Parameters::decode(&long, None),
-            Err(RequestError::TooLong(_))
+            Parameters::decode_query(&long, None),
+            Err(CdxRequestError::TooLong(_))
         ));
         let many = b"a=1&".repeat(MAX_PARAMETERS + 1);
         assert!(matches!(
-            Parameters::decode(&many, None),
-            Err(RequestError::TooManyParameters)
+            Parameters::decode_query(&many, None),
+            Err(CdxRequestError::TooManyParameters)
         ));
     }
 
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn nonsense_switches_and_numbers_are_refused() {
         let query = b"a=maybe&b=12x&c=99999999999999999999&d=-&e=+5&f=-3&g=TRUE";
-        let read = Parameters::decode(query, None).unwrap();
+        let read = Parameters::decode_query(query, None).unwrap();
         assert!(read.switch("a").is_err());
         for name in ["b", "c", "d", "e"] {
             assert!(read.number(name).is_err(), "{name}");

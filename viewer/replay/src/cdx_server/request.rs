@@ -10,10 +10,10 @@ use super::columns::ColumnChoice;
 use super::extras::{Extra, Extras};
 use super::pages::{PageRequest, PageSizes};
 use super::parameters::Parameters;
-use super::request_error::{excerpt, refusal};
+use super::request_error::{dialect_refusal, excerpt};
 use super::target::Target;
 use super::xml_query::XmlQuery;
-use super::{Column, Dialect, Refusal, RequestError, filters};
+use super::{AnswerColumn, CdxRequestError, Dialect, DialectRefusal, filters};
 
 /// The form of the rows of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ pub struct CdxRequest {
     /// The form of the rows.
     pub form: AnswerForm,
     /// The columns; `None` means that each capture shows all fields that it has.
-    pub columns: Option<Vec<Column>>,
+    pub columns: Option<Vec<AnswerColumn>>,
     /// The switches of the request.
     pub extras: Extras,
     /// The part of the answer that is asked for: all of it, a page, or the number of pages.
@@ -62,20 +62,20 @@ impl CdxRequest {
     ///
     /// # Errors
     ///
-    /// When a value makes no sense, or the URL is missing: [`RequestError::refusal`] is the response then.
+    /// When a value makes no sense, or the URL is missing: [`CdxRequestError::refusal`] is the response then.
     pub fn parse(
         dialect: Dialect,
         query: &[u8],
         form: Option<&[u8]>,
         sizes: &PageSizes,
-    ) -> Result<Self, RequestError> {
-        let parameters = Parameters::decode(query, form)?;
+    ) -> Result<Self, CdxRequestError> {
+        let parameters = Parameters::decode_query(query, form)?;
         let request = if dialect == Dialect::OutbackCdx && parameters.first("q").is_some() {
             read_xml(&parameters)?
         } else {
             read(dialect, &parameters, sizes)?
         };
-        request.query.validate()?;
+        request.query.validate_query()?;
         Ok(request)
     }
 
@@ -112,11 +112,11 @@ impl CdxRequest {
 
     /// Returns the response to an answer without rows, where that is not an answer without rows: pywb's servers say 404
     /// for a page on which nothing was found.
-    pub fn empty_refusal(&self) -> Option<Refusal> {
+    pub fn empty_refusal(&self) -> Option<DialectRefusal> {
         let is_page = matches!(self.pages, PageRequest::Page { .. });
         (self.dialect == Dialect::Pywb && is_page).then(|| {
             let url = excerpt(&String::from_utf8_lossy(&self.url));
-            refusal(self.dialect, 404, &format!("No Captures found for: {url}"))
+            dialect_refusal(self.dialect, 404, &format!("No Captures found for: {url}"))
         })
     }
 
@@ -129,9 +129,9 @@ impl CdxRequest {
     }
 
     /// Returns the error for a page behind the last one: pywb's servers refuse it, and Wayback's answer without rows.
-    pub fn page_beyond(&self, pages: u64) -> Option<RequestError> {
+    pub fn page_beyond(&self, pages: u64) -> Option<CdxRequestError> {
         match (self.dialect, self.pages) {
-            (Dialect::Pywb, PageRequest::Page { number, .. }) => Some(RequestError::Page {
+            (Dialect::Pywb, PageRequest::Page { number, .. }) => Some(CdxRequestError::Page {
                 page: number,
                 pages,
             }),
@@ -173,8 +173,8 @@ impl CdxRequest {
 }
 
 /// Reads a question in the notation of Wayback's remote collections.
-fn read_xml(parameters: &Parameters) -> Result<CdxRequest, RequestError> {
-    let (question, target, span) = XmlQuery::read(parameters)?;
+fn read_xml(parameters: &Parameters) -> Result<CdxRequest, CdxRequestError> {
+    let (question, target, span) = XmlQuery::read_query(parameters)?;
     let mut query = CaptureQuery::new(target.keys);
     query.span = span;
     Ok(CdxRequest {
@@ -194,22 +194,22 @@ fn read(
     dialect: Dialect,
     parameters: &Parameters,
     sizes: &PageSizes,
-) -> Result<CdxRequest, RequestError> {
-    let target = Target::read(dialect, parameters)?;
+) -> Result<CdxRequest, CdxRequestError> {
+    let target = Target::read_target(dialect, parameters)?;
     let mut query = CaptureQuery::new(target.keys);
     query.span = TimeSpan {
-        from: parameters.bound("from", Fill::First)?,
-        to: parameters.bound("to", Fill::Last)?,
+        from: parameters.bounded_number("from", Fill::First)?,
+        to: parameters.bounded_number("to", Fill::Last)?,
     };
     for filter in parameters.texts("filter")? {
-        query.filters.push(filters::read(dialect, filter)?);
+        query.filters.push(filters::read_filter(dialect, filter)?);
     }
     query.order = order(dialect, parameters)?;
     query.limit = limit(dialect, parameters)?;
     (query.collapse, query.keep) = collapse(dialect, parameters)?;
-    let pages = PageRequest::read(dialect, parameters, sizes)?;
+    let pages = PageRequest::read_page(dialect, parameters, sizes)?;
     let mut extras = Extras::default();
-    let mut switch = |extra, name| -> Result<(), RequestError> {
+    let mut switch = |extra, name| -> Result<(), CdxRequestError> {
         extras.set(extra, parameters.switch(name)?.unwrap_or(false));
         Ok(())
     };
@@ -222,7 +222,7 @@ fn read(
             let is_unsorted = parameters.text("sort")?.is_none();
             let is_sortable = pages == PageRequest::Whole && target.kind == MatchKind::Exact;
             if is_unsorted && is_sortable {
-                let closest = parameters.bound("closest", Fill::First)?;
+                let closest = parameters.bounded_number("closest", Fill::First)?;
                 query.order = closest.map_or(Order::Ascending, Order::Closest);
             }
         }
@@ -265,14 +265,14 @@ fn read(
         kind: target.kind,
         query,
         skip,
-        columns: columns.columns()?,
+        columns: columns.chosen_columns()?,
         form,
         extras,
         pages,
     })
 }
 
-fn order(dialect: Dialect, parameters: &Parameters) -> Result<Order, RequestError> {
+fn order(dialect: Dialect, parameters: &Parameters) -> Result<Order, CdxRequestError> {
     let Some(text) = parameters.text("sort")? else {
         return Ok(Order::Ascending);
     };
@@ -283,26 +283,32 @@ fn order(dialect: Dialect, parameters: &Parameters) -> Result<Order, RequestErro
     match sort.as_str() {
         "default" | "regular" => Ok(Order::Ascending),
         "reverse" => Ok(Order::Descending),
-        "closest" => match parameters.bound("closest", Fill::First)? {
+        "closest" => match parameters.bounded_number("closest", Fill::First)? {
             Some(closest) => Ok(Order::Closest(closest)),
             // pywb asks OutbackCDX like this when it wants any order.
             None if dialect == Dialect::OutbackCdx && parameters.first("closest").is_some() => {
                 Ok(Order::Ascending)
             }
-            None => Err(RequestError::Missing("closest")),
+            None => Err(CdxRequestError::Missing("closest")),
         },
         _ => {
             let wanted = "reverse or closest";
-            Err(RequestError::value("sort", text, wanted))
+            Err(CdxRequestError::wrong_value("sort", text, wanted))
         }
     }
 }
 
-fn limit(dialect: Dialect, parameters: &Parameters) -> Result<Option<Limit>, RequestError> {
+fn limit(dialect: Dialect, parameters: &Parameters) -> Result<Option<Limit>, CdxRequestError> {
     let Some(number) = parameters.number("limit")? else {
         return Ok(None);
     };
-    let refuse = |wanted| Err(RequestError::value("limit", &number.to_string(), wanted));
+    let refuse = |wanted| {
+        Err(CdxRequestError::wrong_value(
+            "limit",
+            &number.to_string(),
+            wanted,
+        ))
+    };
     match (dialect, number) {
         (Dialect::Pywb, ..=0) => refuse("a positive number"),
         (Dialect::OutbackCdx, ..=-1) => refuse("a number that is not negative"),
@@ -315,8 +321,8 @@ fn limit(dialect: Dialect, parameters: &Parameters) -> Result<Option<Limit>, Req
 fn collapse(
     dialect: Dialect,
     parameters: &Parameters,
-) -> Result<(Vec<Collapse>, Keep), RequestError> {
-    let first = |name| -> Result<Option<Collapse>, RequestError> {
+) -> Result<(Vec<Collapse>, Keep), CdxRequestError> {
+    let first = |name| -> Result<Option<Collapse>, CdxRequestError> {
         let text = parameters.text(name)?;
         text.map(|text| one_collapse(name, text)).transpose()
     };
@@ -340,13 +346,13 @@ fn collapse(
     }
 }
 
-fn one_collapse(parameter: &'static str, text: &str) -> Result<Collapse, RequestError> {
+fn one_collapse(parameter: &'static str, text: &str) -> Result<Collapse, CdxRequestError> {
     let (name, characters) = match text.split_once(':') {
         Some((name, count)) => (name, Some(count)),
         None => (text, None),
     };
     let wanted = "a field, or a field with a colon and a positive number of characters";
-    let refuse = || RequestError::value(parameter, text, wanted);
+    let refuse = || CdxRequestError::wrong_value(parameter, text, wanted);
     let characters = match characters {
         None => None,
         Some(count) => {
@@ -355,11 +361,12 @@ fn one_collapse(parameter: &'static str, text: &str) -> Result<Collapse, Request
             Some(number.ok_or_else(refuse)?)
         }
     };
-    let field = CaptureField::of_name(name).ok_or_else(|| RequestError::field(parameter, name))?;
+    let field =
+        CaptureField::of_name(name).ok_or_else(|| CdxRequestError::wrong_field(parameter, name))?;
     Ok(Collapse { field, characters })
 }
 
-fn form(dialect: Dialect, parameters: &Parameters) -> Result<AnswerForm, RequestError> {
+fn form(dialect: Dialect, parameters: &Parameters) -> Result<AnswerForm, CdxRequestError> {
     let text = parameters.text("output")?;
     let form = match (dialect, text) {
         (Dialect::Pywb, None | Some("cdxj")) => AnswerForm::Cdxj,
@@ -374,7 +381,7 @@ fn form(dialect: Dialect, parameters: &Parameters) -> Result<AnswerForm, Request
                 Dialect::Wayback => "text or json",
                 Dialect::OutbackCdx => "text, json or jsondict",
             };
-            return Err(RequestError::value("output", other, wanted));
+            return Err(CdxRequestError::wrong_value("output", other, wanted));
         }
     };
     Ok(form)

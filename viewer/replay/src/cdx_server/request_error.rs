@@ -1,6 +1,6 @@
 //! Refusals of a request to a CDX server, in the words of each dialect.
 
-use archive_formats::cdx::query::{InvalidCursor, InvalidPattern, InvalidQuery, NoHost};
+use archive_formats::cdx::query::{InvalidCursor, InvalidExpression, InvalidQuery, NoHost};
 use archive_formats::date::InvalidDate;
 use thiserror::Error;
 
@@ -11,7 +11,7 @@ const SHOWN: usize = 80;
 
 /// The reason why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum RequestError {
+pub enum CdxRequestError {
     /// The parameter without which there is no question.
     #[error("the parameter `{0}` is missing")]
     Missing(&'static str),
@@ -62,7 +62,7 @@ pub enum RequestError {
         /// The field that the filter is on.
         field: String,
         /// The reason why the expression cannot be used.
-        why: InvalidPattern,
+        why: InvalidExpression,
     },
     /// A URL that cannot select what was asked for.
     #[error(transparent)]
@@ -104,7 +104,7 @@ pub enum RequestError {
 
 /// A refusal as the clients of a dialect expect it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct DialectRefusal {
     /// The status of the response.
     pub status: u16,
     /// The media type of the body.
@@ -113,8 +113,8 @@ pub struct Refusal {
     pub body: String,
 }
 
-impl RequestError {
-    pub(super) fn value(parameter: &'static str, value: &str, wanted: &'static str) -> Self {
+impl CdxRequestError {
+    pub(super) fn wrong_value(parameter: &'static str, value: &str, wanted: &'static str) -> Self {
         Self::Value {
             parameter,
             value: excerpt(value),
@@ -122,7 +122,7 @@ impl RequestError {
         }
     }
 
-    pub(super) fn field(parameter: &'static str, name: &str) -> Self {
+    pub(super) fn wrong_field(parameter: &'static str, name: &str) -> Self {
         Self::Field {
             parameter,
             name: excerpt(name),
@@ -140,26 +140,26 @@ impl RequestError {
     }
 
     /// Returns the refusal in a dialect: JSON with a message from pywb, plain text from the others.
-    pub fn refusal(&self, dialect: Dialect) -> Refusal {
-        refusal(dialect, self.status(), &self.to_string())
+    pub fn refusal(&self, dialect: Dialect) -> DialectRefusal {
+        dialect_refusal(dialect, self.status(), &self.to_string())
     }
 }
 
 /// Returns an answer of words only.
-pub(super) fn refusal(dialect: Dialect, status: u16, message: &str) -> Refusal {
+pub(super) fn dialect_refusal(dialect: Dialect, status: u16, message: &str) -> DialectRefusal {
     match dialect {
         Dialect::Pywb => {
             let mut text = Vec::new();
-            super::json::string(&mut text, message);
+            super::json::write_string(&mut text, message);
             let text = String::from_utf8_lossy(&text);
             // Clients know one name or the other.
-            Refusal {
+            DialectRefusal {
                 status,
                 content_type: "application/json",
                 body: format!("{{\"message\": {text}, \"error\": {text}}}\n"),
             }
         }
-        Dialect::Wayback | Dialect::OutbackCdx => Refusal {
+        Dialect::Wayback | Dialect::OutbackCdx => DialectRefusal {
             status,
             content_type: "text/plain; charset=utf-8",
             body: format!("{message}\n"),

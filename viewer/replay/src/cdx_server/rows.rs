@@ -11,7 +11,7 @@ use crate::memento::http_date;
 
 use super::json::{self, Object};
 use super::xml::XmlWriter;
-use super::{AnswerForm, CdxRequest, Column, ColumnValue, Dialect, Extra};
+use super::{AnswerColumn, AnswerForm, CdxRequest, ColumnValue, Dialect, Extra};
 
 /// The fields of a capture in CDXJ, behind key and timestamp.
 const CDXJ: [(&str, CaptureField); 12] = [
@@ -43,7 +43,7 @@ pub struct AnswerContext {
 pub(super) struct RowWriter {
     form: AnswerForm,
     dialect: Dialect,
-    columns: Option<Vec<Column>>,
+    columns: Option<Vec<AnswerColumn>>,
     resolves: bool,
     url: String,
     memento_prefix: String,
@@ -80,11 +80,15 @@ impl RowWriter {
     }
 
     /// Writes a row.
-    pub(super) fn write(&mut self, run: &CollapsedRun, output: &mut impl Write) -> io::Result<()> {
+    pub(super) fn write_run(
+        &mut self,
+        run: &CollapsedRun,
+        output: &mut impl Write,
+    ) -> io::Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         match (&self.form, &mut self.xml) {
-            (_, Some(xml)) => xml.row(&run.capture, &mut buffer),
+            (_, Some(xml)) => xml.write_row(&run.capture, &mut buffer),
             (AnswerForm::Cdxj, _) => self.cdxj(run, &mut buffer),
             (AnswerForm::JsonLines, _) => {
                 self.object(run, true, &mut buffer);
@@ -105,14 +109,14 @@ impl RowWriter {
     }
 
     /// Writes what closes the answer.
-    pub(super) fn end(
+    pub(super) fn end_rows(
         &mut self,
         resume: Option<&Cursor>,
         output: &mut impl Write,
     ) -> io::Result<()> {
         let mut buffer = Vec::new();
         match (&self.form, &mut self.xml) {
-            (_, Some(xml)) => xml.end(&mut buffer),
+            (_, Some(xml)) => xml.end_document(&mut buffer),
             (AnswerForm::Text, _) => {
                 if let Some(cursor) = resume {
                     buffer.extend_from_slice(format!("\n{cursor}\n").as_bytes());
@@ -147,10 +151,10 @@ impl RowWriter {
 
     /// Writes the fields of a capture as an object of strings; fields that it lacks are left out.
     fn object(&self, run: &CollapsedRun, with_key: bool, out: &mut Vec<u8>) {
-        let mut object = Object::begin(out);
+        let mut object = Object::begin_object(out);
         match &self.columns {
             Some(columns) => {
-                let is_key = |column: &Column| {
+                let is_key = |column: &AnswerColumn| {
                     matches!(
                         column.value,
                         ColumnValue::Field(CaptureField::Key | CaptureField::Timestamp)
@@ -158,33 +162,33 @@ impl RowWriter {
                 };
                 for column in columns.iter().filter(|c| with_key || !is_key(c)) {
                     if let Some(value) = column.value(run, false) {
-                        object.text(&column.name, &value);
+                        object.write_text(&column.name, &value);
                     }
                 }
             }
             None => self.own_fields(&run.capture, with_key, &mut object),
         }
-        object.end();
+        object.end_object();
     }
 
     fn own_fields(&self, capture: &Capture, with_key: bool, object: &mut Object<'_>) {
         if with_key {
-            object.text("urlkey", &capture.key);
-            object.text("timestamp", &capture.timestamp.to_string());
+            object.write_text("urlkey", &capture.key);
+            object.write_text("timestamp", &capture.timestamp.to_string());
         }
         for (name, field) in &CDXJ {
             match field.value(capture) {
-                Some(value) => object.text(name, &value),
-                None if self.resolves && name.starts_with("orig.") => object.text(name, "-"),
+                Some(value) => object.write_text(name, &value),
+                None if self.resolves && name.starts_with("orig.") => object.write_text(name, "-"),
                 None => {}
             }
         }
         for (name, value) in &capture.extra {
-            object.text(name, value);
+            object.write_text(name, value);
         }
     }
 
-    fn columns(&self) -> &[Column] {
+    fn columns(&self) -> &[AnswerColumn] {
         self.columns.as_deref().unwrap_or_default()
     }
 
@@ -204,7 +208,7 @@ impl RowWriter {
     }
 
     /// Returns the value as lines of CDX have it: without the name of the usual algorithm.
-    fn without_label<'a>(&self, column: &Column, value: &'a str) -> &'a str {
+    fn without_label<'a>(&self, column: &AnswerColumn, value: &'a str) -> &'a str {
         let is_digest = column.value == ColumnValue::Field(CaptureField::Digest);
         if is_digest && self.dialect != Dialect::Pywb {
             value.strip_prefix("sha1:").unwrap_or(value)
@@ -234,7 +238,7 @@ impl RowWriter {
                 let value = value
                     .as_deref()
                     .map_or("-", |v| self.without_label(column, v));
-                json::string(out, value);
+                json::write_string(out, value);
             } else {
                 self.number_or_text(column, run, out);
             }
@@ -248,21 +252,21 @@ impl RowWriter {
             if n > 0 {
                 out.push(b',');
             }
-            json::string(out, &column.name);
+            json::write_string(out, &column.name);
         }
         out.push(b']');
     }
 
     fn numbered_object(&self, run: &CollapsedRun, out: &mut Vec<u8>) {
-        let mut object = Object::begin(out);
+        let mut object = Object::begin_object(out);
         for column in self.columns() {
-            self.number_or_text(column, run, object.name(&column.name));
+            self.number_or_text(column, run, object.write_name(&column.name));
         }
-        object.end();
+        object.end_object();
     }
 
     /// Writes a value as OutbackCDX has it: numbers are numbers, a status that is absent is 0, other numbers are null.
-    fn number_or_text(&self, column: &Column, run: &CollapsedRun, out: &mut Vec<u8>) {
+    fn number_or_text(&self, column: &AnswerColumn, run: &CollapsedRun, out: &mut Vec<u8>) {
         let value = column.value(run, true);
         let (is_number, absent) = match &column.value {
             ColumnValue::Field(CaptureField::Status) => (true, "0"),
@@ -281,7 +285,7 @@ impl RowWriter {
                 let digits = value.trim_start_matches('0');
                 out.extend_from_slice(if digits.is_empty() { "0" } else { digits }.as_bytes());
             }
-            Some(value) => json::string(out, self.without_label(column, &value)),
+            Some(value) => json::write_string(out, self.without_label(column, &value)),
             None => out.extend_from_slice(absent.as_bytes()),
         }
     }

@@ -4,7 +4,7 @@ use archive_formats::cdx::query::{KeyMatch, MatchKind};
 use archive_formats::surt::UrlKey;
 
 use super::parameters::Parameters;
-use super::{Dialect, RequestError};
+use super::{CdxRequestError, Dialect};
 
 /// The keys that a request asks for, and the URL that it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,10 @@ impl Target {
     ///
     /// A star at the end of a URL or in front of its host widens the match. It is a part of the URL only with
     /// `matchType=exact` or `range`; any other match type takes it away and stays as it was given.
-    pub(super) fn read(dialect: Dialect, parameters: &Parameters) -> Result<Self, RequestError> {
+    pub(super) fn read_target(
+        dialect: Dialect,
+        parameters: &Parameters,
+    ) -> Result<Self, CdxRequestError> {
         let explicit = match_kind(dialect, parameters)?;
         let url = parameters.first("url").filter(|url| !url.is_empty());
         let key = match dialect {
@@ -27,8 +30,8 @@ impl Target {
             Dialect::Pywb | Dialect::Wayback => None,
         };
         let url = match (url, key) {
-            (Some(_), Some(_)) => return Err(RequestError::Both("url", "urlkey")),
-            (None, None) => return Err(RequestError::Missing("url")),
+            (Some(_), Some(_)) => return Err(CdxRequestError::Both("url", "urlkey")),
+            (None, None) => return Err(CdxRequestError::Missing("url")),
             (None, Some(key)) => {
                 let kind = explicit.unwrap_or(MatchKind::Exact);
                 return Ok(Self {
@@ -59,7 +62,7 @@ impl Target {
 fn match_kind(
     dialect: Dialect,
     parameters: &Parameters,
-) -> Result<Option<MatchKind>, RequestError> {
+) -> Result<Option<MatchKind>, CdxRequestError> {
     let Some(text) = parameters.text("matchType")? else {
         return Ok(None);
     };
@@ -71,7 +74,7 @@ fn match_kind(
     };
     match (dialect, kind) {
         (Dialect::Pywb | Dialect::Wayback, Ok(MatchKind::Range)) | (_, Err(_)) => {
-            Err(RequestError::value("matchType", text, wanted))
+            Err(CdxRequestError::wrong_value("matchType", text, wanted))
         }
         (_, Ok(kind)) => Ok(Some(kind)),
     }
@@ -87,14 +90,14 @@ fn star_match(url: &[u8]) -> Option<(MatchKind, &[u8])> {
 }
 
 /// Appends what makes the key of a request that was not a GET.
-fn append_request(url: &mut Vec<u8>, parameters: &Parameters) -> Result<(), RequestError> {
+fn append_request(url: &mut Vec<u8>, parameters: &Parameters) -> Result<(), CdxRequestError> {
     let Some(method) = parameters.text("method")? else {
         return Ok(());
     };
     let is_token = method.len() <= 32 && method.bytes().all(|b| b.is_ascii_alphabetic());
     if !is_token {
         let wanted = "a method of HTTP, in letters";
-        return Err(RequestError::value("method", method, wanted));
+        return Err(CdxRequestError::wrong_value("method", method, wanted));
     }
     if method.eq_ignore_ascii_case("GET") {
         return Ok(());
@@ -115,10 +118,10 @@ fn append_request(url: &mut Vec<u8>, parameters: &Parameters) -> Result<(), Requ
 mod tests {
     use super::*;
 
-    fn read(dialect: Dialect, query: &str) -> Result<Target, RequestError> {
-        Target::read(
+    fn read(dialect: Dialect, query: &str) -> Result<Target, CdxRequestError> {
+        Target::read_target(
             dialect,
-            &Parameters::decode(query.as_bytes(), None).unwrap(),
+            &Parameters::decode_query(query.as_bytes(), None).unwrap(),
         )
     }
 
@@ -184,7 +187,7 @@ mod tests {
     fn method_and_body_make_the_key() {
         let query = "url=http://httpbin.org/post&method=post&requestBody=foo%3Dbar%26a%3D1";
         let target = read(Dialect::OutbackCdx, query).unwrap();
-        let appended = archive_formats::post::append(
+        let appended = archive_formats::post::append_post_query(
             "http://httpbin.org/post",
             "POST",
             Some(b"application/x-www-form-urlencoded"),
@@ -204,7 +207,7 @@ mod tests {
     fn urls_that_select_nothing_are_refused() {
         assert_eq!(
             read(Dialect::Pywb, "url="),
-            Err(RequestError::Missing("url"))
+            Err(CdxRequestError::Missing("url"))
         );
         assert!(read(Dialect::OutbackCdx, "url=a.org&urlkey=org,a)/").is_err());
         assert!(read(Dialect::Wayback, "url=urn:isbn:1&matchType=host").is_err());

@@ -35,7 +35,7 @@ fn captures() -> Vec<Capture> {
     let format = Format::cdx11();
     LINES
         .iter()
-        .map(|line| format.read(line).unwrap())
+        .map(|line| format.read_line(line).unwrap())
         .collect()
 }
 
@@ -46,7 +46,7 @@ fn context() -> AnswerContext {
     }
 }
 
-fn parse(dialect: Dialect, query: &str) -> Result<CdxRequest, RequestError> {
+fn parse(dialect: Dialect, query: &str) -> Result<CdxRequest, CdxRequestError> {
     CdxRequest::parse(dialect, query.as_bytes(), None, &DEFAULT_PAGE_SIZES)
 }
 
@@ -55,13 +55,13 @@ fn answer_of_index(captures: &[Capture], query: &CaptureQuery) -> Vec<Capture> {
     assert!(query.collapse.is_empty() && query.limit.is_none());
     let mut found: Vec<Capture> = captures
         .iter()
-        .filter(|capture| query.accepts(capture))
+        .filter(|capture| query.accepts_capture(capture))
         .cloned()
         .collect();
     match query.order {
         Order::Ascending => {}
         Order::Descending => found.reverse(),
-        Order::Closest(_) => found.sort_by(|a, b| query.order.compare(a, b)),
+        Order::Closest(_) => found.sort_by(|a, b| query.order.compare_captures(a, b)),
     }
     if let Some(cursor) = &query.cursor {
         let at = found
@@ -72,7 +72,11 @@ fn answer_of_index(captures: &[Capture], query: &CaptureQuery) -> Vec<Capture> {
     found
 }
 
-fn serve_over(captures: &[Capture], dialect: Dialect, query: &str) -> Result<String, RequestError> {
+fn serve_over(
+    captures: &[Capture],
+    dialect: Dialect,
+    query: &str,
+) -> Result<String, CdxRequestError> {
     let request = parse(dialect, query)?;
     let found = answer_of_index(captures, &request.index_query());
     let found = found.into_iter().map(Ok::<_, Infallible>);

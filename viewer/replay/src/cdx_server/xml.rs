@@ -49,7 +49,7 @@ impl XmlWriter {
     }
 
     /// Adds a capture.
-    pub(super) fn row(&mut self, capture: &Capture, out: &mut Vec<u8>) {
+    pub(super) fn write_row(&mut self, capture: &Capture, out: &mut Vec<u8>) {
         match self.query.kind {
             XmlQueryKind::Url => {
                 if self.is_wanted(out) {
@@ -68,7 +68,7 @@ impl XmlWriter {
     }
 
     /// Ends the document.
-    pub(super) fn end(&mut self, out: &mut Vec<u8>) {
+    pub(super) fn end_document(&mut self, out: &mut Vec<u8>) {
         self.end_group(out);
         if self.is_open {
             out.extend_from_slice(b"</results>\n");

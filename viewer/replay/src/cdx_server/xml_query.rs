@@ -3,8 +3,8 @@
 use archive_formats::cdx::query::{KeyMatch, MatchKind, TimeSpan};
 use archive_formats::date::{Fill, Stamp};
 
-use super::RequestError;
-use super::parameters::{Parameters, decode};
+use super::CdxRequestError;
+use super::parameters::{Parameters, decode_percent};
 use super::target::Target;
 
 /// The number of results without `count`, and the most results that are counted.
@@ -36,7 +36,9 @@ pub enum XmlQueryKind {
 
 impl XmlQuery {
     /// Reads `q`: the question, the captures that it is about, and the time that it asks for.
-    pub(super) fn read(parameters: &Parameters) -> Result<(Self, Target, TimeSpan), RequestError> {
+    pub(super) fn read_query(
+        parameters: &Parameters,
+    ) -> Result<(Self, Target, TimeSpan), CdxRequestError> {
         let words = QueryTerms::parse(parameters.first("q").unwrap_or_default());
         let kind = match words.text("type")?.to_ascii_lowercase().as_str() {
             "" | "urlquery" => XmlQueryKind::Url,
@@ -44,7 +46,7 @@ impl XmlQuery {
             other => XmlQueryKind::Unknown(super::request_error::excerpt(other)),
         };
         let url = words.first("url").filter(|url| !url.is_empty());
-        let url = url.ok_or(RequestError::Missing("q=url:"))?;
+        let url = url.ok_or(CdxRequestError::Missing("q=url:"))?;
         let results = match parameters.count("count")? {
             Some(results) => results,
             None => words.count("limit")?.unwrap_or(RESULTS),
@@ -88,7 +90,7 @@ impl QueryTerms {
             let colon = word.iter().position(|b| *b == b':')?;
             let name = word.get(..colon)?;
             let value = word.get(colon + 1..)?;
-            Some((decode(name), decode(value)))
+            Some((decode_percent(name), decode_percent(value)))
         });
         Self(words.collect())
     }
@@ -100,12 +102,14 @@ impl QueryTerms {
             .map(|(_, value)| value.as_slice())
     }
 
-    fn text(&self, name: &'static str) -> Result<&str, RequestError> {
+    fn text(&self, name: &'static str) -> Result<&str, CdxRequestError> {
         let value = self.first(name).unwrap_or_default();
-        str::from_utf8(value).ok().ok_or(RequestError::NotText("q"))
+        str::from_utf8(value)
+            .ok()
+            .ok_or(CdxRequestError::NotText("q"))
     }
 
-    fn count(&self, name: &'static str) -> Result<Option<u64>, RequestError> {
+    fn count(&self, name: &'static str) -> Result<Option<u64>, CdxRequestError> {
         let text = self.text(name)?;
         if text.is_empty() {
             return Ok(None);
@@ -115,10 +119,10 @@ impl QueryTerms {
         let wanted = "a number that is not negative";
         number
             .map(Some)
-            .ok_or_else(|| RequestError::value(name, text, wanted))
+            .ok_or_else(|| CdxRequestError::wrong_value(name, text, wanted))
     }
 
-    fn bound(&self, parameter: &'static str, fill: Fill) -> Result<Option<Stamp>, RequestError> {
+    fn bound(&self, parameter: &'static str, fill: Fill) -> Result<Option<Stamp>, CdxRequestError> {
         let text = self.text(parameter)?;
         if text.is_empty() {
             return Ok(None);
@@ -126,6 +130,6 @@ impl QueryTerms {
         let stamp = Stamp::from_query(text, fill);
         stamp
             .map(Some)
-            .map_err(|why| RequestError::Date { parameter, why })
+            .map_err(|why| CdxRequestError::Date { parameter, why })
     }
 }

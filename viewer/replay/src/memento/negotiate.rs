@@ -18,7 +18,7 @@ pub struct Nearest {
 ///
 /// Beyond the first or last capture that one is nearest. Of two at the same distance it is the earlier one, which was
 /// there already. Several captures of one time are one memento; the index is that of the first of them.
-pub fn nearest(captures: &[Stamp], wanted: Option<Stamp>) -> Option<Nearest> {
+pub fn nearest_capture(captures: &[Stamp], wanted: Option<Stamp>) -> Option<Nearest> {
     let first = *captures.first()?;
     let last = *captures.last()?;
     let this = match wanted {

@@ -3,7 +3,7 @@
 
 use crate::request::Modifier;
 
-use super::Field;
+use super::AnswerField;
 
 /// A preference that is met.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Preference {
     ];
 
     /// Returns the first preference that is known, of all `Prefer` fields; the others are ignored, as RFC 7240 says.
-    pub fn read<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+    pub fn read_preference<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         values
             .into_iter()
             .flat_map(|value| value.split(|byte| *byte == b','))
@@ -65,7 +65,7 @@ impl Preference {
     }
 
     /// Returns the field that says that the preference of the client was met.
-    pub fn applied(self) -> Field {
+    pub fn applied_field(self) -> AnswerField {
         ("Preference-Applied", self.name().to_owned())
     }
 }

@@ -92,7 +92,7 @@ fn nearest_capture_is_nearest_everywhere() {
                 .iter()
                 .min_by_key(|time| ((*time - wanted).abs(), **time))
                 .unwrap();
-            let found = nearest(&captures, Some(second(wanted))).unwrap();
+            let found = nearest_capture(&captures, Some(second(wanted))).unwrap();
             let at = times.iter().position(|time| *time == expected).unwrap();
             assert_eq!(
                 (found.index, found.neighbours.this),
@@ -104,13 +104,13 @@ fn nearest_capture_is_nearest_everywhere() {
             assert_eq!(found.neighbours.next, neighbour(Some(at + 1)));
         }
         assert_eq!(
-            nearest(&captures, None).unwrap().neighbours.this,
+            nearest_capture(&captures, None).unwrap().neighbours.this,
             *captures.last().unwrap()
         );
     }
-    assert_eq!(nearest(&[], None), None);
+    assert_eq!(nearest_capture(&[], None), None);
     let double = [second(0), second(1), second(1), second(2)];
-    let found = nearest(&double, Some(second(1))).unwrap();
+    let found = nearest_capture(&double, Some(second(1))).unwrap();
     assert_eq!((found.index, found.neighbours.next), (1, Some(second(2))));
     assert_eq!(found.neighbours.previous, Some(second(0)));
 }
@@ -138,7 +138,7 @@ fn time_gate_answers_to_the_letter() {
         style: TimeGateStyle::Direct,
         modifier: Some(Modifier::Identity),
     };
-    let direct = gate.fields(&addresses(), url, &neighbours);
+    let direct = gate.gate_fields(&addresses(), url, &neighbours);
     assert_eq!(
         direct,
         [
@@ -159,7 +159,7 @@ fn time_gate_answers_to_the_letter() {
         style: TimeGateStyle::Redirect,
         modifier: None,
     };
-    let redirect = gate.fields(&addresses(), url, &neighbours);
+    let redirect = gate.gate_fields(&addresses(), url, &neighbours);
     assert_eq!(
         redirect,
         [
@@ -177,7 +177,7 @@ fn time_gate_answers_to_the_letter() {
         [vary, ("Link", link.to_owned())]
     );
     assert_eq!(
-        memento(&addresses(), url, &neighbours),
+        memento_fields(&addresses(), url, &neighbours),
         [
             (
                 "Memento-Datetime",
@@ -233,11 +233,11 @@ fn time_map(format: TimeMapFormat, page: Option<TimeMapPage>, captures: &[Captur
         format,
         scope,
     });
-    writer.begin(&mut out);
+    writer.begin_map(&mut out);
     for capture in captures {
-        writer.capture(capture, &mut out);
+        writer.write_capture(capture, &mut out);
     }
-    writer.end(&mut out);
+    writer.end_map(&mut out);
     out
 }
 
@@ -264,7 +264,7 @@ fn pages_partition_a_time_map() {
         (9, vec![3]),
         (0, vec![1, 1, 1]),
     ] {
-        let pages = pages(times.clone(), size);
+        let pages = split_pages(times.clone(), size);
         let counts: Vec<u64> = pages.iter().map(|page| page.captures).collect();
         assert_eq!(counts, expected, "{size}");
         assert!(
@@ -278,8 +278,8 @@ fn pages_partition_a_time_map() {
             (times[0], times[2])
         );
     }
-    assert!(pages([], 3).is_empty());
-    let all = pages(times, 2);
+    assert!(split_pages([], 3).is_empty());
+    let all = split_pages(times, 2);
     let second = time_map(TimeMapFormat::Link, Some(all[1]), &captures()[2..]);
     assert!(
         second.contains("timemap/link/2/http://a.dk/>; rel=\"self\""),
@@ -307,11 +307,11 @@ fn pages_partition_a_time_map() {
         format: TimeMapFormat::Link,
         scope,
     });
-    writer.begin(&mut index);
+    writer.begin_map(&mut index);
     for page in &all {
-        writer.page(page, &mut index);
+        writer.write_page(page, &mut index);
     }
-    writer.end(&mut index);
+    writer.end_map(&mut index);
     assert!(index.ends_with("timemap/link/2/http://a.dk/>; rel=\"timemap\"; type=\"application/link-format\"; from=\"Fri, 01 Jun 2007 00:00:00 GMT\"; until=\"Fri, 01 Jun 2007 00:00:00 GMT\"\n"), "{index}");
 }
 
@@ -326,7 +326,7 @@ fn json_and_cdxj_are_lines() {
     let cdxj = time_map(TimeMapFormat::Cdxj, None, one);
     assert!(cdxj.starts_with("dk,a)/ 20000101000000 {"), "{cdxj}");
     let read = archive_formats::cdx::Format::Cdxj
-        .read(cdxj.trim_end())
+        .read_line(cdxj.trim_end())
         .unwrap();
     assert_eq!(read, one[0]);
 }
@@ -346,11 +346,15 @@ fn preferences_are_found_and_named() {
         ("rawish", None),
         ("", None),
     ] {
-        assert_eq!(Preference::read([value.as_bytes()]), expected, "{value}");
+        assert_eq!(
+            Preference::read_preference([value.as_bytes()]),
+            expected,
+            "{value}"
+        );
     }
-    assert_eq!(Preference::read([]), None);
+    assert_eq!(Preference::read_preference([]), None);
     assert_eq!(
-        Preference::Raw.applied(),
+        Preference::Raw.applied_field(),
         ("Preference-Applied", "raw".to_owned())
     );
     assert_eq!(Preference::BannerOnly.modifier(), Modifier::Banner);
@@ -368,7 +372,7 @@ fn link_of_long_url_stays_readable() {
     };
     for (length, has_others) in [(100, true), (9_900, false)] {
         let url = format!("http://a.dk/{}", "x".repeat(length));
-        let fields = memento(&addresses(), &url, &neighbours);
+        let fields = memento_fields(&addresses(), &url, &neighbours);
         let (_, link) = fields.iter().find(|(name, _)| *name == "Link").unwrap();
         assert!(link.len() < 60 << 10, "{}", link.len());
         for relation in ["original", "timegate", "timemap", "memento"] {
@@ -388,7 +392,7 @@ fn link_of_escaped_url_names_original() {
     for (count, has_gate) in [(3_000, true), (5_500, true), (9_980, false)] {
         let url = format!("http://a.dk/{}", "%C3".repeat(count));
         let original = format!("<{url}>; rel=\"original\"");
-        let of_capture = memento(&addresses(), &url, &neighbours);
+        let of_capture = memento_fields(&addresses(), &url, &neighbours);
         let of_nothing = empty_time_gate(&addresses(), &url);
         for fields in [&of_capture, &of_nothing] {
             let (_, link) = fields.iter().find(|(name, _)| *name == "Link").unwrap();

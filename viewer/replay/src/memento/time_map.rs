@@ -36,7 +36,7 @@ pub struct TimeMapPage {
 }
 
 /// Returns the pages of a TimeMap with at most `size` captures each, from the times of all captures in their order.
-pub fn pages(times: impl IntoIterator<Item = Stamp>, size: u64) -> Vec<TimeMapPage> {
+pub fn split_pages(times: impl IntoIterator<Item = Stamp>, size: u64) -> Vec<TimeMapPage> {
     let size = size.max(1);
     let mut pages: Vec<TimeMapPage> = Vec::new();
     for time in times {
@@ -76,8 +76,8 @@ pub struct TimeMap<'a> {
 
 /// A writer of TimeMaps.
 ///
-/// [`begin`](Self::begin), then each capture, or each page of one that is only an index of its pages, then
-/// [`end`](Self::end). The output is appended to a text, which the caller may empty at any time.
+/// [`begin_map`](Self::begin), then each capture, or each page of one that is only an index of its pages, then
+/// [`end_map`](Self::end). The output is appended to a text, which the caller may empty at any time.
 #[derive(Debug)]
 pub struct TimeMapWriter<'a> {
     map: TimeMap<'a>,
@@ -101,7 +101,7 @@ impl<'a> TimeMapWriter<'a> {
     }
 
     /// Writes what stands before the captures.
-    pub fn begin(&mut self, out: &mut String) {
+    pub fn begin_map(&mut self, out: &mut String) {
         if self.map.format != TimeMapFormat::Link {
             return;
         }
@@ -120,11 +120,14 @@ impl<'a> TimeMapWriter<'a> {
     }
 
     /// Writes a capture.
-    pub fn capture(&mut self, capture: &Capture, out: &mut String) {
+    pub fn write_capture(&mut self, capture: &Capture, out: &mut String) {
         match self.map.format {
             TimeMapFormat::Link => {
                 let url = capture.original.as_deref().unwrap_or(self.map.url);
-                let address = self.map.addresses.memento(capture.timestamp, None, url);
+                let address = self
+                    .map
+                    .addresses
+                    .memento_address(capture.timestamp, None, url);
                 let before = self.held.replace((capture.timestamp, address));
                 self.link_capture(before, false, out);
             }
@@ -133,14 +136,14 @@ impl<'a> TimeMapWriter<'a> {
                 out.push('\n');
             }
             TimeMapFormat::Cdxj => {
-                out.push_str(&Format::Cdxj.write(capture));
+                out.push_str(&Format::Cdxj.write_line(capture));
                 out.push('\n');
             }
         }
     }
 
     /// Writes a page of which this TimeMap is the index. JSON and CDXJ have no word for it.
-    pub fn page(&self, page: &TimeMapPage, out: &mut String) {
+    pub fn write_page(&self, page: &TimeMapPage, out: &mut String) {
         if self.map.format == TimeMapFormat::Link {
             out.push_str(",\n");
             self.link_map(out, "timemap", Some(page.number), page.from, page.until);
@@ -148,7 +151,7 @@ impl<'a> TimeMapWriter<'a> {
     }
 
     /// Writes what stands behind the captures.
-    pub fn end(mut self, out: &mut String) {
+    pub fn end_map(mut self, out: &mut String) {
         let held = self.held.take();
         self.link_capture(held, true, out);
         if self.map.format == TimeMapFormat::Link {

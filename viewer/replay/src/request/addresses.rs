@@ -1,6 +1,6 @@
 //! The addresses of the replay host: the paths of a collection, made from URLs and times.
 //!
-//! Owns what [`Request::parse`](super::Request::parse) reads: an address that is made here is read there as what it was
+//! Owns what [`ReplayRequest::parse`](super::Request::parse) reads: an address that is made here is read there as what it was
 //! made from. All of them are visible ASCII, so that they stand in a header as they are.
 
 use archive_formats::date::Stamp;
@@ -23,7 +23,7 @@ impl Addresses {
     }
 
     /// Returns the address of a capture (URI-M).
-    pub fn memento(&self, time: Stamp, modifier: Option<Modifier>, url: &str) -> String {
+    pub fn memento_address(&self, time: Stamp, modifier: Option<Modifier>, url: &str) -> String {
         let modifier = modifier.map_or("", Modifier::name);
         self.with_url(&format!("{time}{modifier}/"), url)
     }

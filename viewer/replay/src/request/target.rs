@@ -29,7 +29,7 @@ pub enum InvalidTarget {
 
 /// A URL, with its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ReplayTarget {
     url: String,
     key: UrlKey,
 }
@@ -45,7 +45,7 @@ pub enum TargetMatch {
     Domain,
 }
 
-impl Target {
+impl ReplayTarget {
     /// Reads the end of a path, its query included.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Target {
     /// Reads a URL that may end with `*`, or begin with `*.`.
     ///
     /// # Errors
-    /// Fails as [`Target::parse`] does.
+    /// Fails as [`ReplayTarget::parse`] does.
     pub fn parse_pattern(raw: &str) -> Result<(Self, TargetMatch), InvalidTarget> {
         let (raw, matching) = if let Some(domain) = raw.strip_prefix("*.") {
             (domain, TargetMatch::Domain)
@@ -84,7 +84,7 @@ impl Target {
     /// captures.
     #[must_use]
     pub fn with_request(self, method: &str, content_type: Option<&[u8]>, body: &[u8]) -> Self {
-        match post::append(&self.url, method, content_type, body) {
+        match post::append_post_query(&self.url, method, content_type, body) {
             Some(appended) => Self {
                 key: UrlKey::parse(&appended.url),
                 url: self.url,
@@ -212,10 +212,10 @@ mod tests {
             let whole = url.replace('%', "%25").replace(':', "%3A");
             let nearly = format!("{url}%4");
             for written in [&url, &whole] {
-                let target = Target::parse(written).unwrap();
+                let target = ReplayTarget::parse(written).unwrap();
                 assert_eq!(target.url(), url);
             }
-            assert_eq!(Target::parse(&nearly), Err(InvalidTarget::TooLong));
+            assert_eq!(ReplayTarget::parse(&nearly), Err(InvalidTarget::TooLong));
         }
     }
 }

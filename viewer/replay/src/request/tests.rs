@@ -4,20 +4,20 @@ mod odd;
 
 use super::*;
 
-fn target(url: &str) -> Target {
-    Target::parse(url).unwrap()
+fn target(url: &str) -> ReplayTarget {
+    ReplayTarget::parse(url).unwrap()
 }
 
-fn read(path: &str) -> Request {
-    Request::parse(path).unwrap()
+fn read(path: &str) -> ReplayRequest {
+    ReplayRequest::parse(path).unwrap()
 }
 
 fn time(digits: &str) -> RequestedTime {
     RequestedTime::parse(digits).unwrap()
 }
 
-fn memento(digits: &str, modifier: Option<Modifier>, url: &str) -> Request {
-    Request::Memento {
+fn memento(digits: &str, modifier: Option<Modifier>, url: &str) -> ReplayRequest {
+    ReplayRequest::Memento {
         collection: "all".to_owned(),
         time: time(digits),
         modifier,
@@ -25,8 +25,8 @@ fn memento(digits: &str, modifier: Option<Modifier>, url: &str) -> Request {
     }
 }
 
-fn gate(modifier: Option<Modifier>, url: &str) -> Request {
-    Request::TimeGate {
+fn gate(modifier: Option<Modifier>, url: &str) -> ReplayRequest {
+    ReplayRequest::TimeGate {
         collection: "all".to_owned(),
         modifier,
         target: target(url),
@@ -37,12 +37,12 @@ fn gate(modifier: Option<Modifier>, url: &str) -> Request {
 #[test]
 fn paths_are_distinguished() {
     let all = || "all".to_owned();
-    let lookup = |collection: Option<&str>, dialect, query: &str| Request::Lookup {
+    let lookup = |collection: Option<&str>, dialect, query: &str| ReplayRequest::Lookup {
         collection: collection.map(ToOwned::to_owned),
         dialect,
         query: query.to_owned(),
     };
-    let time_map = |format, page, url| Request::TimeMap {
+    let time_map = |format, page, url| ReplayRequest::TimeMap {
         collection: all(),
         format,
         page: NonZeroU32::new(page),
@@ -50,11 +50,14 @@ fn paths_are_distinguished() {
     };
     let url = "http://example.org/a?b=c&d";
     for (path, expected) in [
-        ("/", Request::Home),
-        ("/?x", Request::Home),
-        ("/all", Request::Collection { collection: all() }),
-        ("/all/", Request::Collection { collection: all() }),
-        ("/all/?lang=da", Request::Collection { collection: all() }),
+        ("/", ReplayRequest::Home),
+        ("/?x", ReplayRequest::Home),
+        ("/all", ReplayRequest::Collection { collection: all() }),
+        ("/all/", ReplayRequest::Collection { collection: all() }),
+        (
+            "/all/?lang=da",
+            ReplayRequest::Collection { collection: all() },
+        ),
         (
             "/all/cdx?url=x&a=b",
             lookup(Some("all"), LookupDialect::Pywb, "url=x&a=b"),
@@ -111,14 +114,14 @@ fn paths_are_distinguished() {
         ("/all/xx_/y", gate(None, "http://xx_/y")),
         (
             "/all/getFile?arcFile=a%20b.warc.gz",
-            Request::File {
+            ReplayRequest::File {
                 collection: all(),
                 file: "a b.warc.gz".to_owned(),
             },
         ),
         (
             "/all/getRecord?arcFile=a&arcOffset=12",
-            Request::Record {
+            ReplayRequest::Record {
                 collection: all(),
                 file: "a".to_owned(),
                 offset: 12,
@@ -126,14 +129,14 @@ fn paths_are_distinguished() {
         ),
         (
             "/all/getMetadata?jobID=7",
-            Request::Metadata {
+            ReplayRequest::Metadata {
                 collection: all(),
                 job: "7".to_owned(),
             },
         ),
         (
             "/replay/all/2020/http://example.org/a?b=c&d",
-            Request::Page {
+            ReplayRequest::Page {
                 collection: all(),
                 time: Some(time("2020")),
                 target: target(url),
@@ -141,7 +144,7 @@ fn paths_are_distinguished() {
         ),
         (
             "/replay/all/example.org/a?b=c&d",
-            Request::Page {
+            ReplayRequest::Page {
                 collection: all(),
                 time: None,
                 target: target(url),
@@ -170,7 +173,7 @@ fn all_modifiers_are_read() {
 #[test]
 fn calendars_have_spans_and_patterns() {
     let calendar = |path: &str| {
-        let Request::Calendar {
+        let ReplayRequest::Calendar {
             span,
             target,
             matching,
@@ -372,7 +375,7 @@ fn nonsense_is_refused_in_words() {
         ("/all/getMetadata?jobID=", 400, "`jobID`"),
         (&long, 414, "longer than 10000 bytes"),
     ] {
-        let error = Request::parse(path).unwrap_err();
+        let error = ReplayRequest::parse(path).unwrap_err();
         assert!(error.to_string().contains(words), "{path}: {error}");
         assert_eq!(error.status(), status, "{path}: {error}");
     }
@@ -392,7 +395,7 @@ fn addresses_read_back() {
         "http://a.dk/%23?#",
         "dns:a.dk",
     ] {
-        let memento = addresses.memento(at, Some(Modifier::Image), url);
+        let memento = addresses.memento_address(at, Some(Modifier::Image), url);
         let gate = addresses.time_gate(url);
         let map = addresses.time_map(TimeMapFormat::Link, Some(3), url);
         for address in [&memento, &gate, &map] {
@@ -404,7 +407,7 @@ fn addresses_read_back() {
             );
             let path = address.strip_prefix("http://127.0.0.1:8091").unwrap();
             let request = read(path);
-            let target = if let Request::Memento {
+            let target = if let ReplayRequest::Memento {
                 target,
                 modifier: Some(Modifier::Image),
                 time,
@@ -413,14 +416,14 @@ fn addresses_read_back() {
             {
                 assert_eq!(time.stamp(), at);
                 target
-            } else if let Request::TimeGate {
+            } else if let ReplayRequest::TimeGate {
                 target,
                 modifier: None,
                 ..
             } = &request
             {
                 target
-            } else if let Request::TimeMap {
+            } else if let ReplayRequest::TimeMap {
                 target,
                 page: Some(page),
                 ..

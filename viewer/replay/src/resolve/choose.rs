@@ -6,8 +6,8 @@ use archive_formats::cdx::Capture;
 use archive_formats::surt::UrlKey;
 use url::Url;
 
-use super::{NotFoundReason, Outcome};
-use crate::access::{AccessVerdict, Decision};
+use super::{NotFoundReason, ResolveOutcome};
+use crate::access::{AccessDecision, AccessVerdict};
 
 /// The captures of a request that were not chosen yet, the nearest first.
 #[derive(Clone, Debug)]
@@ -31,13 +31,13 @@ impl Candidates {
     /// Returns the next capture to read, or how the request ends without one.
     pub(super) fn next(
         &mut self,
-        access: &impl Fn(&Capture) -> Decision,
-    ) -> Result<Capture, Outcome> {
+        access: &impl Fn(&Capture) -> AccessDecision,
+    ) -> Result<Capture, ResolveOutcome> {
         while let Some(capture) = self.left.pop_front() {
             let decision = access(&capture);
             match decision.verdict {
                 AccessVerdict::Exclude => {}
-                AccessVerdict::Block => return Err(Outcome::Refused(decision)),
+                AccessVerdict::Block => return Err(ResolveOutcome::Refused(decision)),
                 AccessVerdict::Allow if is_second_choice(&capture) => {
                     self.second_choice.push_back(capture);
                 }
@@ -45,7 +45,7 @@ impl Candidates {
             }
         }
         self.is_second_choice = true;
-        let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
+        let nothing = ResolveOutcome::NotFound(NotFoundReason::NoCapture);
         self.second_choice.pop_front().ok_or(nothing)
     }
 
@@ -54,8 +54,8 @@ impl Candidates {
     pub(super) fn next_twin(
         &mut self,
         capture: &Capture,
-        access: &impl Fn(&Capture) -> Decision,
-    ) -> Result<Capture, Outcome> {
+        access: &impl Fn(&Capture) -> AccessDecision,
+    ) -> Result<Capture, ResolveOutcome> {
         let second = |capture: &Capture| capture.timestamp.time().as_second();
         let is_twin =
             |other: &Capture| other.key == capture.key && second(other) == second(capture);
@@ -65,11 +65,11 @@ impl Candidates {
             let decision = access(&twin);
             match decision.verdict {
                 AccessVerdict::Exclude => {}
-                AccessVerdict::Block => return Err(Outcome::Refused(decision)),
+                AccessVerdict::Block => return Err(ResolveOutcome::Refused(decision)),
                 AccessVerdict::Allow => return Ok(twin),
             }
         }
-        Err(Outcome::NotFound(NotFoundReason::NoRecord))
+        Err(ResolveOutcome::NotFound(NotFoundReason::NoRecord))
     }
 
     /// Keeps a capture for the case that there is nothing else, and returns whether to continue with the next one.

@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use archive_formats::date::{DateReading, Stamp, WarcDate};
 use archive_formats::http::Head;
-use archive_formats::warc::{Header, Kind};
+use archive_formats::warc::{Header, WarcType};
 
 /// The facts of a record that decide how it is resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordFacts {
     /// The type of the record.
-    pub kind: Kind,
+    pub kind: WarcType,
     /// The status of the HTTP message in it.
     pub status: Option<u16>,
     /// The `Location` of the HTTP message in it.
@@ -23,7 +23,7 @@ pub struct RecordFacts {
 
 impl RecordFacts {
     /// Returns a record of a type of which nothing else is known.
-    pub const fn new(kind: Kind) -> Self {
+    pub const fn new(kind: WarcType) -> Self {
         Self {
             kind,
             status: None,
@@ -34,14 +34,14 @@ impl RecordFacts {
     }
 
     /// Returns the facts in the header of a record and in the HTTP head of its block, if it has one.
-    pub fn read(kind: Kind, header: &Header, head: Option<&Head>) -> Self {
+    pub fn read_facts(kind: WarcType, header: &Header, head: Option<&Head>) -> Self {
         let digest = header.text_of("WARC-Payload-Digest");
         Self {
             kind,
             status: head.and_then(Head::status),
             location: head.and_then(|head| head.get("location")).map(text),
             digest: digest.map(|digest| digest.trim().to_owned()),
-            revisit: (kind == Kind::Revisit).then(|| RevisitFacts::read(header)),
+            revisit: (kind == WarcType::Revisit).then(|| RevisitFacts::read_revisit(header)),
         }
     }
 }
@@ -59,14 +59,15 @@ pub struct RevisitFacts {
 
 impl RevisitFacts {
     /// Returns the reference in the header of a revisit.
-    pub fn read(header: &Header) -> Self {
-        let profile = header.uri("WARC-Profile").unwrap_or_default();
+    pub fn read_revisit(header: &Header) -> Self {
+        let profile = header.read_uri("WARC-Profile").unwrap_or_default();
         let date = header.text_of("WARC-Refers-To-Date");
-        let date = date.and_then(|date| WarcDate::read(date.trim(), DateReading::Lenient).ok());
+        let date =
+            date.and_then(|date| WarcDate::read_date(date.trim(), DateReading::Lenient).ok());
         Self {
-            profile: RevisitProfile::read(&profile),
+            profile: RevisitProfile::read_profile(&profile),
             target_uri: header
-                .uri("WARC-Refers-To-Target-URI")
+                .read_uri("WARC-Refers-To-Target-URI")
                 .map(Cow::into_owned)
                 .filter(|uri| !uri.is_empty()),
             date: date.map(|date| date.stamp()),
@@ -85,7 +86,7 @@ pub enum RevisitProfile {
 
 impl RevisitProfile {
     /// Reads the URI of a profile.
-    pub fn read(uri: &str) -> Self {
+    pub fn read_profile(uri: &str) -> Self {
         let name = uri.trim().rsplit('/').next().unwrap_or_default();
         if name.eq_ignore_ascii_case("server-not-modified") {
             Self::NotModified

@@ -11,8 +11,8 @@ use archive_formats::digest::{Algorithm, Digest};
 use archive_formats::surt::UrlKey;
 
 use super::facts::{RecordFacts, RevisitFacts, RevisitProfile};
-use super::{HeadSource, NotFoundReason, Outcome, ResolveStep, ShownCapture, StepAnswer};
-use crate::access::Decision;
+use super::{HeadSource, NotFoundReason, ResolveOutcome, ResolveStep, ShownCapture, StepAnswer};
+use crate::access::AccessDecision;
 
 /// The most links of a chain: a revisit of a revisit is followed, a third one is not.
 const MOST_LINKS: usize = 2;
@@ -39,7 +39,7 @@ pub(super) struct OriginalSearch {
     /// The visited records that are revisits.
     revisits: HashSet<RecordName>,
     reads: usize,
-    refusal: Option<Decision>,
+    refusal: Option<AccessDecision>,
     is_unavailable: bool,
     failure: NotFoundReason,
 }
@@ -161,10 +161,10 @@ impl OriginalSearch {
     }
 
     /// Takes an answer, and returns the next step.
-    pub(super) fn answer(
+    pub(super) fn take_answer(
         &mut self,
         answer: StepAnswer,
-        access: &impl Fn(&Capture) -> Decision,
+        access: &impl Fn(&Capture) -> AccessDecision,
     ) -> ResolveStep {
         match (self.waiting.take(), answer) {
             (Some(PendingAnswer::Captures(wanted)), StepAnswer::Captures(captures)) => {
@@ -184,7 +184,7 @@ impl OriginalSearch {
     }
 
     /// Returns the next read or look-up, or how the search ends.
-    pub(super) fn next(&mut self, access: &impl Fn(&Capture) -> Decision) -> ResolveStep {
+    pub(super) fn next(&mut self, access: &impl Fn(&Capture) -> AccessDecision) -> ResolveStep {
         if self.reads >= MOST_READS {
             self.candidates.clear();
             self.lookups.clear();
@@ -192,7 +192,7 @@ impl OriginalSearch {
         while let Some(candidate) = self.candidates.pop_front() {
             let decision = access(&candidate.capture);
             if !decision.is_allowed() {
-                let is_stricter = |known: &Decision| decision.verdict > known.verdict;
+                let is_stricter = |known: &AccessDecision| decision.verdict > known.verdict;
                 if self.refusal.as_ref().is_none_or(is_stricter) {
                     self.refusal = Some(decision);
                 }
@@ -219,11 +219,11 @@ impl OriginalSearch {
             };
         }
         ResolveStep::Finished(if self.is_unavailable {
-            Outcome::Unavailable
+            ResolveOutcome::Unavailable
         } else if let Some(decision) = self.refusal.take() {
-            Outcome::Refused(decision)
+            ResolveOutcome::Refused(decision)
         } else {
-            Outcome::NotFound(self.failure)
+            ResolveOutcome::NotFound(self.failure)
         })
     }
 
@@ -249,7 +249,7 @@ impl OriginalSearch {
     }
 
     /// Takes the record of a candidate: the search ends there if it has the payload.
-    fn take_record(&mut self, candidate: Candidate, facts: &RecordFacts) -> Option<Outcome> {
+    fn take_record(&mut self, candidate: Candidate, facts: &RecordFacts) -> Option<ResolveOutcome> {
         let Candidate { capture, wanted } = candidate;
         if let Some(revisit) = facts.revisit.clone() {
             if wanted.links >= MOST_LINKS {
@@ -268,7 +268,7 @@ impl OriginalSearch {
         } else {
             HeadSource::Original
         };
-        Some(Outcome::Shown(Box::new(ShownCapture {
+        Some(ResolveOutcome::Shown(Box::new(ShownCapture {
             capture: self.shown.clone(),
             original: Some(capture),
             head,
@@ -351,7 +351,7 @@ fn is_revisit(capture: &Capture) -> bool {
 fn are_equal(one: &str, other: &str) -> bool {
     let read = |text: &str| -> Option<Digest> {
         let labelled = text.parse().ok();
-        labelled.or_else(|| Digest::unlabelled(text, Algorithm::Sha1).ok())
+        labelled.or_else(|| Digest::parse_unlabelled(text, Algorithm::Sha1).ok())
     };
     match (read(one), read(other)) {
         (Some(one), Some(other)) => one == other,

@@ -1,6 +1,6 @@
 //! Tests of resolution, against a small archive that answers the steps.
 
-use archive_formats::warc::{Header, Kind};
+use archive_formats::warc::{Header, WarcType};
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn nearest_capture_is_shown() {
     archive.response("http://a.dk/", "2021", OTHER_DIGEST);
     assert_eq!(archive.shown("http://a.dk/", "2018"), (0, None));
     assert_eq!(archive.shown("http://a.dk/", "2022"), (1, None));
-    let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
+    let nothing = ResolveOutcome::NotFound(NotFoundReason::NoCapture);
     assert_eq!(archive.resolve("http://b.dk/", "2022"), nothing);
 }
 
@@ -56,7 +56,7 @@ fn poor_statuses_are_second_choice() {
         archive.add(
             "http://a.dk/",
             time,
-            Kind::Response,
+            WarcType::Response,
             &[],
             &format!("HTTP/1.1 {status}"),
         );
@@ -65,7 +65,7 @@ fn poor_statuses_are_second_choice() {
     archive.add(
         "http://a.dk/",
         "2001",
-        Kind::Response,
+        WarcType::Response,
         &[],
         "HTTP/1.1 404 Not Found",
     );
@@ -87,7 +87,7 @@ fn access_is_asked_before_choice() {
         "block by rules:2"
     );
     archive.captures.truncate(1);
-    let nothing = Outcome::NotFound(NotFoundReason::NoCapture);
+    let nothing = ResolveOutcome::NotFound(NotFoundReason::NoCapture);
     assert_eq!(archive.resolve("http://a.dk/", "2009"), nothing);
     assert!(!archive.steps.borrow().contains(&"read 0".to_owned()));
     assert!(!archive.steps.borrow().contains(&"read 2".to_owned()));
@@ -191,7 +191,7 @@ fn chains_end_after_two_links() {
         *header = Header::parse(text.as_bytes());
     }
     assert_eq!(archive.shown("http://c.dk/", "2019"), (2, Some(0)));
-    let too_long = Outcome::NotFound(NotFoundReason::ChainTooLong);
+    let too_long = ResolveOutcome::NotFound(NotFoundReason::ChainTooLong);
     assert_eq!(archive.resolve("http://d.dk/", "2020"), too_long);
 }
 
@@ -211,7 +211,7 @@ fn circles_are_noticed() {
         SAME,
         Some(("http://a.dk/", "2018-01-01T00:00:00Z")),
     );
-    let circle = Outcome::NotFound(NotFoundReason::Circle);
+    let circle = ResolveOutcome::NotFound(NotFoundReason::Circle);
     assert_eq!(archive.resolve("http://a.dk/", "2018"), circle);
     archive.revisit(
         "http://c.dk/",
@@ -235,23 +235,23 @@ fn missing_and_unavailable_are_distinguished() {
         SAME,
         Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
     );
-    let no_original = Outcome::NotFound(NotFoundReason::NoOriginal);
+    let no_original = ResolveOutcome::NotFound(NotFoundReason::NoOriginal);
     assert_eq!(archive.resolve("http://a.dk/", "2020"), no_original);
     archive
         .response("http://b.dk/", "20190101000000", DIGEST)
         .offset = Some(500);
     assert_eq!(
         archive.resolve("http://a.dk/", "2020"),
-        Outcome::Unavailable
+        ResolveOutcome::Unavailable
     );
     archive.captures.last_mut().unwrap().offset = Some(404);
     assert_eq!(archive.resolve("http://a.dk/", "2020"), no_original);
-    let no_record = Outcome::NotFound(NotFoundReason::NoRecord);
+    let no_record = ResolveOutcome::NotFound(NotFoundReason::NoRecord);
     assert_eq!(archive.resolve("http://b.dk/", "2019"), no_record);
     archive.captures.last_mut().unwrap().offset = Some(500);
     assert_eq!(
         archive.resolve("http://b.dk/", "2019"),
-        Outcome::Unavailable
+        ResolveOutcome::Unavailable
     );
     // Another copy of the payload helps.
     archive.response("http://c.dk/", "2018", DIGEST);
@@ -271,7 +271,7 @@ fn unnamed_original_has_own_reason() {
         let mut archive = TestArchive::default();
         archive.revisit("http://a.dk/", "2020", profile, refers_to);
         let outcome = archive.resolve("http://a.dk/", "2020");
-        let expected = Outcome::NotFound(expected);
+        let expected = ResolveOutcome::NotFound(expected);
         assert_eq!(outcome, expected, "{profile} {refers_to:?}");
     }
 }
@@ -287,7 +287,7 @@ fn row_without_record_hides_no_twin() {
     archive.response("http://a.dk/", "20190101000001", DIGEST);
     assert_eq!(archive.shown("http://a.dk/", "2019"), (1, None));
     // Another second is another capture.
-    let no_record = Outcome::NotFound(NotFoundReason::NoRecord);
+    let no_record = ResolveOutcome::NotFound(NotFoundReason::NoRecord);
     archive.captures[1].offset = Some(404);
     assert_eq!(archive.resolve("http://a.dk/", "2019"), no_record);
     // A part is better than nothing.
@@ -306,7 +306,7 @@ fn unfinished_digest_search_is_unavailable() {
     let original = Some(("http://b.dk/", "2019-01-01T00:00:00Z"));
     archive.revisit("http://a.dk/", "2020", SAME, original);
     let outcome = archive.resolve("http://a.dk/", "2020");
-    assert_eq!(outcome, Outcome::Unavailable);
+    assert_eq!(outcome, ResolveOutcome::Unavailable);
 }
 
 /// Fails if the payload of a URL that the visitor may not see is shown under another one.
@@ -342,7 +342,7 @@ fn original_with_other_digest_is_refused() {
         SAME,
         Some(("http://b.dk/", "2019-01-01T00:00:00Z")),
     );
-    let no_original = Outcome::NotFound(NotFoundReason::NoOriginal);
+    let no_original = ResolveOutcome::NotFound(NotFoundReason::NoOriginal);
     assert_eq!(archive.resolve("http://a.dk/", "2020"), no_original);
     // An index without digests does not hide it: the record has one.
     archive.captures[0].digest = None;
@@ -362,7 +362,7 @@ fn work_is_bounded() {
     }
     assert_eq!(
         archive.resolve("http://a.dk/", "2020"),
-        Outcome::Unavailable
+        ResolveOutcome::Unavailable
     );
     let reads = archive
         .steps
@@ -375,10 +375,10 @@ fn work_is_bounded() {
     for answer in [
         StepAnswer::Missing,
         StepAnswer::Unavailable,
-        StepAnswer::Record(RecordFacts::new(Kind::Response)),
+        StepAnswer::Record(RecordFacts::new(WarcType::Response)),
     ] {
-        let step = Resolver::new().answer(answer, &access);
-        assert_eq!(step, ResolveStep::Finished(Outcome::Unavailable));
+        let step = Resolver::new().take_answer(answer, &access);
+        assert_eq!(step, ResolveStep::Finished(ResolveOutcome::Unavailable));
     }
 }
 
@@ -388,11 +388,11 @@ fn profiles_of_all_versions_are_known() {
     for version in ["0.18", "1.0", "1.1"] {
         let uri = |name: &str| format!("http://netpreserve.org/warc/{version}/revisit/{name}");
         assert_eq!(
-            RevisitProfile::read(&uri("server-not-modified")),
+            RevisitProfile::read_profile(&uri("server-not-modified")),
             RevisitProfile::NotModified
         );
         assert_eq!(
-            RevisitProfile::read(&uri("identical-payload-digest")),
+            RevisitProfile::read_profile(&uri("identical-payload-digest")),
             RevisitProfile::IdenticalPayload
         );
     }

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead, Chain, Cursor, Read};
 
-use archive_formats::digest::{Digest, Hashers, Value};
+use archive_formats::digest::{Digest, DigestValue, Hashers};
 use archive_formats::http::{
     BodyError, ChunkedReader, Head, PayloadCheck, PayloadReading, UncheckedReason,
 };
@@ -50,7 +50,7 @@ impl<R: BufRead> AuditedBody<R> {
             Some(Hashers::new([algorithm]))
         };
         let head = message.framing();
-        let unread = head.map(Head::unread).unwrap_or_default().to_vec();
+        let unread = head.map(Head::unread_bytes).unwrap_or_default().to_vec();
         let stored = HashingReader {
             input: Cursor::new(unread).chain(block),
             hashers: hashers(),
@@ -79,7 +79,7 @@ impl<R: BufRead> AuditedBody<R> {
                 Ok(0) => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if BodyError::within(&error).is_some() => break,
+                Err(error) if BodyError::find_within(&error).is_some() => break,
                 Err(error) => return Err(error),
             }
         }
@@ -108,11 +108,15 @@ impl<R: BufRead> AuditedBody<R> {
     }
 }
 
-fn only(hashers: Hashers) -> Option<Value> {
+fn only(hashers: Hashers) -> Option<DigestValue> {
     hashers.finish().pop()
 }
 
-fn verdict(expected: &Value, stored: Value, entity: Option<Value>) -> PayloadCheck {
+fn verdict(
+    expected: &DigestValue,
+    stored: DigestValue,
+    entity: Option<DigestValue>,
+) -> PayloadCheck {
     let is_stored = stored == *expected;
     let is_entity = entity.as_ref() == Some(expected);
     match (is_stored, is_entity) {
@@ -139,7 +143,7 @@ impl<R: BufRead> Read for AuditedBody<R> {
                     hashers.update(&out[..*count]);
                 }
             }
-            Err(error) => self.damage = BodyError::within(error),
+            Err(error) => self.damage = BodyError::find_within(error),
         }
         read
     }

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 use std::io::{self, BufRead, Read};
 
-use archive_formats::http::{Body, BodyError, Head, HeadError, Limits, MediaType, Note, Start};
-use archive_formats::warc::{Header, Kind};
+use archive_formats::http::{
+    Body, BodyError, DecodeLimits, Head, HeadError, MediaType, Note, Start,
+};
+use archive_formats::warc::{Header, WarcType};
 
 /// The head of a record's block.
 ///
-/// Read from the beginning of the block; the input then stands behind it, and [`entity`](Self::entity) or
-/// [`decoded`](Self::decoded) read on.
+/// Read from the beginning of the block; the input then stands behind it, and [`entity_body`](Self::entity) or
+/// [`decoded_body`](Self::decoded) read on.
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
     /// The head, also of a block without a status line: it has the bytes that were read to see that.
@@ -23,19 +25,19 @@ impl StoredMessage {
     ///
     /// # Errors
     /// Fails if the input fails, or if the head is longer than `limit`.
-    pub fn read(
-        kind: Kind,
+    pub fn read_message(
+        kind: WarcType,
         header: &Header,
         block: &mut impl BufRead,
         limit: usize,
     ) -> Result<Self, HeadError> {
         let media = header.get("Content-Type").map(Cow::into_owned);
-        let essence = media.as_deref().and_then(MediaType::read);
+        let essence = media.as_deref().and_then(MediaType::read_media);
         let is_http = essence.is_none_or(|media| media.essence == "application/http");
-        let has_head = is_http && matches!(kind, Kind::Response | Kind::Revisit);
+        let has_head = is_http && matches!(kind, WarcType::Response | WarcType::Revisit);
         Ok(Self {
             head: if has_head {
-                Some(Head::read(block, limit)?)
+                Some(Head::read_head(block, limit)?)
             } else {
                 None
             },
@@ -56,22 +58,26 @@ impl StoredMessage {
     }
 
     /// Returns the bytes behind the head without the framing of chunks, and with content encodings kept.
-    pub fn entity<'a>(&self, block: impl BufRead + 'a) -> Box<dyn Read + 'a> {
+    pub fn entity_body<'a>(&self, block: impl BufRead + 'a) -> Box<dyn Read + 'a> {
         match &self.head {
-            Some(head) => Box::new(Body::entity(head, block)),
+            Some(head) => Box::new(Body::entity_body(head, block)),
             None => Box::new(block),
         }
     }
 
     /// Returns the bytes behind the head with all encodings undone, within limits.
-    pub fn decoded<'a>(&self, block: impl BufRead + 'a, limits: Limits) -> Box<dyn Read + 'a> {
+    pub fn decoded_body<'a>(
+        &self,
+        block: impl BufRead + 'a,
+        limits: DecodeLimits,
+    ) -> Box<dyn Read + 'a> {
         match &self.head {
-            Some(head) => Box::new(Body::decoded(head, block, limits)),
+            Some(head) => Box::new(Body::decoded_body(head, block, limits)),
             None => Box::new(block),
         }
     }
 
-    /// Returns the length of the entity, from that of the block. `None` if it has to be [measured](measure), because it
+    /// Returns the length of the entity, from that of the block. `None` if it has to be [measured](measure_entity), because it
     /// is chunked.
     pub fn entity_length(&self, block_length: u64) -> Option<u64> {
         match &self.head {
@@ -94,10 +100,11 @@ impl StoredMessage {
 pub fn decoded_entity<'a>(
     head: Option<&Head>,
     entity: impl BufRead + 'a,
-    limits: Limits,
+    limits: DecodeLimits,
 ) -> (Box<dyn Read + 'a>, Option<String>) {
-    let codings: Vec<&[u8]> =
-        head.map_or_else(Vec::new, |head| head.list("content-encoding").collect());
+    let codings: Vec<&[u8]> = head.map_or_else(Vec::new, |head| {
+        head.list_values("content-encoding").collect()
+    });
     if codings.is_empty() {
         return (Box::new(entity), None);
     }
@@ -109,9 +116,9 @@ pub fn decoded_entity<'a>(
         b"\r\n\r\n",
     ]
     .concat();
-    match Head::read(&mut text.as_slice(), text.len()) {
+    match Head::read_head(&mut text.as_slice(), text.len()) {
         Ok(head) => {
-            let body = Body::decoded(&head, entity, limits);
+            let body = Body::decoded_body(&head, entity, limits);
             // Which ones are left is known before the first byte is read.
             let left = body.notes().into_iter().find_map(left_codings);
             (Box::new(body), left)
@@ -143,7 +150,7 @@ pub struct EntityMeasure {
 ///
 /// # Errors
 /// Fails if the input fails; damage of the entity is no error.
-pub fn measure(entity: &mut impl Read) -> io::Result<EntityMeasure> {
+pub fn measure_entity(entity: &mut impl Read) -> io::Result<EntityMeasure> {
     let mut buffer = vec![0; 64 * 1024];
     let mut length = 0_u64;
     loop {
@@ -156,7 +163,7 @@ pub fn measure(entity: &mut impl Read) -> io::Result<EntityMeasure> {
             }
             Ok(read) => length = length.saturating_add(read as u64),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => match BodyError::within(&error) {
+            Err(error) => match BodyError::find_within(&error) {
                 Some(damage) => {
                     return Ok(EntityMeasure {
                         length,

@@ -3,7 +3,7 @@
 //! One range of bytes is understood; several, other units and nonsense are ignored, as the standard allows. `If-Range`
 //! needs no look: what is archived never changes.
 
-use super::Reply;
+use super::ReplyHead;
 
 /// The method of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ enum WantedBytes {
     Unsatisfiable,
 }
 
-impl Reply {
+impl ReplyHead {
     /// Adds the length, and what `Range` asks for, to the head; says which bytes are sent.
     ///
     /// `ranges` are the values of all `Range` fields. `length` is that of the entity; without it no range can be
@@ -62,12 +62,12 @@ impl Reply {
                     WantedBytes::Everything => (0, Some(length)),
                     WantedBytes::Part { first, last } => {
                         self.status = 206;
-                        self.add("Content-Range", format!("bytes {first}-{last}/{length}"));
+                        self.add_field("Content-Range", format!("bytes {first}-{last}/{length}"));
                         (first, Some(last - first + 1))
                     }
                     WantedBytes::Unsatisfiable => {
                         self.status = 416;
-                        self.add("Content-Range", format!("bytes */{length}"));
+                        self.add_field("Content-Range", format!("bytes */{length}"));
                         (0, Some(0))
                     }
                 }
@@ -75,10 +75,10 @@ impl Reply {
             (length, _) => (0, length),
         };
         if let Some(count) = count {
-            self.add("Content-Length", count.to_string());
+            self.add_field("Content-Length", count.to_string());
         }
         if length.is_some() {
-            self.add("Accept-Ranges", "bytes");
+            self.add_field("Accept-Ranges", "bytes");
         }
         let extent = match method {
             ReplyMethod::Get => Extent {

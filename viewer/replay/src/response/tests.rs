@@ -2,9 +2,9 @@
 
 use std::io::{BufRead, Read};
 
-use archive_formats::digest::{Algorithm, Digest, digest};
+use archive_formats::digest::{Algorithm, Digest, digest_bytes};
 use archive_formats::http::{PayloadCheck, PayloadReading, check_payload};
-use archive_formats::warc::{Header, Kind};
+use archive_formats::warc::{Header, WarcType};
 
 use super::*;
 
@@ -13,7 +13,7 @@ mod samples;
 const LIMIT: usize = 1 << 20;
 
 fn head(text: impl AsRef<[u8]>) -> Head {
-    Head::read(&mut text.as_ref(), LIMIT).unwrap()
+    Head::read_head(&mut text.as_ref(), LIMIT).unwrap()
 }
 
 fn options(redirects: Redirects<'_>) -> ReplyOptions<'_> {
@@ -26,11 +26,11 @@ fn options(redirects: Redirects<'_>) -> ReplyOptions<'_> {
     }
 }
 
-fn reply(text: impl AsRef<[u8]>) -> Reply {
-    Reply::new(Some(&head(text)), &options(Redirects::Reported))
+fn reply(text: impl AsRef<[u8]>) -> ReplyHead {
+    ReplyHead::new(Some(&head(text)), &options(Redirects::Reported))
 }
 
-fn text<'a>(reply: &'a Reply, name: &str) -> Option<&'a str> {
+fn text<'a>(reply: &'a ReplyHead, name: &str) -> Option<&'a str> {
     reply.get(name).map(|value| str::from_utf8(value).unwrap())
 }
 
@@ -79,7 +79,7 @@ fn archived_fields_do_not_act() {
         is_decoded: true,
         ..options(Redirects::Reported)
     };
-    let reply = Reply::new(Some(&head(stored)), &decoded);
+    let reply = ReplyHead::new(Some(&head(stored)), &decoded);
     assert_eq!(reply.get("Content-Encoding"), None);
     assert_eq!(
         text(&reply, "X-Archive-Orig-Content-Encoding"),
@@ -155,7 +155,7 @@ fn statuses_are_kept_where_possible() {
         media: Some(b"text/dns"),
         ..options(Redirects::Reported)
     };
-    let reply = Reply::new(None, &without);
+    let reply = ReplyHead::new(None, &without);
     assert_eq!(
         (reply.status, text(&reply, "Content-Type")),
         (200, Some("text/dns"))
@@ -185,16 +185,16 @@ fn redirects_stay_in_the_archive() {
         let stored = head(format!(
             "HTTP/1.1 302 Found it\r\nLocation: {location}\r\n\r\n"
         ));
-        let found = Reply::new(Some(&stored), &options(in_archive));
+        let found = ReplyHead::new(Some(&stored), &options(in_archive));
         let expected = expected.map(|url| format!("{base}{url}"));
         assert_eq!(
             (found.status, text(&found, "Location")),
             (302, expected.as_deref()),
             "{location}"
         );
-        let told = Reply::new(Some(&stored), &options(Redirects::Reported));
+        let told = ReplyHead::new(Some(&stored), &options(Redirects::Reported));
         assert_eq!((told.status, told.get("Location")), (302, None));
-        let worker = Reply::new(Some(&stored), &options(Redirects::ToWorker));
+        let worker = ReplyHead::new(Some(&stored), &options(Redirects::ToWorker));
         assert_eq!(worker.get("Location"), None);
         assert_eq!(text(&worker, "x-orig-ts"), Some("20200102030405"));
         if location.is_empty() {
@@ -212,13 +212,13 @@ fn redirects_stay_in_the_archive() {
         }
     }
     let latin = head(b"HTTP/1.1 301 M\r\nLocation: /bl\xe5\r\n\r\n");
-    let found = Reply::new(Some(&latin), &options(in_archive));
+    let found = ReplyHead::new(Some(&latin), &options(in_archive));
     assert_eq!(
         text(&found, "Location"),
         Some(&*format!("{base}http://a.dk/bl%E5"))
     );
     let with_body = head("HTTP/1.1 200 OK\r\nLocation: http://b.dk/\r\n\r\n");
-    let found = Reply::new(Some(&with_body), &options(in_archive));
+    let found = ReplyHead::new(Some(&with_body), &options(in_archive));
     assert_eq!(found.get("Location"), None);
 }
 
@@ -298,9 +298,9 @@ fn ranges_have_right_ends() {
     assert!(!extent.is_whole(Some(10)));
 }
 
-fn message(kind: Kind, media: &str, block: &mut impl BufRead) -> StoredMessage {
+fn message(kind: WarcType, media: &str, block: &mut impl BufRead) -> StoredMessage {
     let header = Header::parse(format!("WARC/1.1\r\nContent-Type: {media}\r\n\r\n").as_bytes());
-    StoredMessage::read(kind, &header, block, LIMIT).unwrap()
+    StoredMessage::read_message(kind, &header, block, LIMIT).unwrap()
 }
 
 /// Fails if the payload of a record is cut, framed, or taken for a head.
@@ -309,62 +309,62 @@ fn payloads_are_found_in_all_records() {
     let http = "application/http; msgtype=response";
     for (kind, media, block, expected, length) in [
         (
-            Kind::Response,
+            WarcType::Response,
             http,
             &b"HTTP/1.1 200 OK\r\nA: b\r\n\r\nbody"[..],
             &b"body"[..],
             Some(4),
         ),
         (
-            Kind::Response,
+            WarcType::Response,
             http,
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nbo\r\n2\r\ndy\r\n0\r\n\r\n",
             b"body",
             None,
         ),
         (
-            Kind::Response,
+            WarcType::Response,
             http,
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nbody",
             b"body",
             None,
         ),
         (
-            Kind::Response,
+            WarcType::Response,
             http,
             b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n\x1f\x8b",
             b"\x1f\x8b",
             Some(2),
         ),
         (
-            Kind::Response,
+            WarcType::Response,
             http,
             b"<html>no head\nat all",
             b"<html>no head\nat all",
             Some(20),
         ),
         (
-            Kind::Response,
+            WarcType::Response,
             "text/dns",
             b"HTTP/1.1 200 OK",
             b"HTTP/1.1 200 OK",
             Some(15),
         ),
         (
-            Kind::Resource,
+            WarcType::Resource,
             "text/html",
             b"HTTP/1.1 200 OK\r\n\r\n",
             b"HTTP/1.1 200 OK\r\n\r\n",
             Some(19),
         ),
         (
-            Kind::Revisit,
+            WarcType::Revisit,
             http,
             b"HTTP/1.1 304 Not\r\n\r\n",
             b"",
             Some(0),
         ),
-        (Kind::Response, http, b"", b"", Some(0)),
+        (WarcType::Response, http, b"", b"", Some(0)),
     ] {
         let mut input = block;
         let message = message(kind, media, &mut input);
@@ -374,9 +374,9 @@ fn payloads_are_found_in_all_records() {
             "{block:?}"
         );
         let mut entity = Vec::new();
-        message.entity(input).read_to_end(&mut entity).unwrap();
+        message.entity_body(input).read_to_end(&mut entity).unwrap();
         assert_eq!(entity, expected);
-        let measured = measure(&mut message.entity(input)).unwrap();
+        let measured = measure_entity(&mut message.entity_body(input)).unwrap();
         assert_eq!(
             (measured.length, measured.damage),
             (expected.len() as u64, None)
@@ -384,8 +384,8 @@ fn payloads_are_found_in_all_records() {
     }
     let mut input =
         &b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nbo\r\nff\r\ndy"[..];
-    let cut = message(Kind::Response, http, &mut input);
-    let measured = measure(&mut cut.entity(input)).unwrap();
+    let cut = message(WarcType::Response, http, &mut input);
+    let measured = measure_entity(&mut cut.entity_body(input)).unwrap();
     assert_eq!(measured.length, 4);
     assert!(measured.damage.is_some());
 }
@@ -406,11 +406,11 @@ fn audit_agrees_with_second_look() {
             .map_or(block, |at| &block[at + 4..]);
         for hashed in [&b"body"[..], body, b"something else"] {
             for algorithm in [Algorithm::Sha1, Algorithm::Sha256] {
-                let digest = Digest::from(digest(algorithm, hashed));
+                let digest = Digest::from(digest_bytes(algorithm, hashed));
                 let expected = check_payload(&mut &*block, &digest, LIMIT).unwrap();
                 for size in [1, 3, 1000] {
                     let mut input = block;
-                    let message = message(Kind::Response, "application/http", &mut input);
+                    let message = message(WarcType::Response, "application/http", &mut input);
                     let mut audited = AuditedBody::new(&message, input, Some(digest.clone()));
                     // Some of the bytes are sent, the rest is read by the audit.
                     let mut some = vec![0; size];
@@ -433,7 +433,7 @@ fn audit_agrees_with_second_look() {
     assert!(readings.contains(&PayloadReading::Stored));
     assert!(readings.contains(&PayloadReading::Entity));
     let mut input = plain;
-    let message = message(Kind::Response, "application/http", &mut input);
+    let message = message(WarcType::Response, "application/http", &mut input);
     let unknown: Digest = "crc32:00".parse().unwrap();
     let audit = AuditedBody::new(&message, input, Some(unknown))
         .finish()

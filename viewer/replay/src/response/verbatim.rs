@@ -7,7 +7,7 @@
 use archive_formats::http::{Head, HeaderField};
 
 use super::fields::{is_token, value_of};
-use super::{Reply, ReplyFields, final_status};
+use super::{ReplyFields, ReplyHead, final_status};
 
 /// The most bytes of passed fields: browsers refuse an answer with more.
 const MOST_PASSED: usize = 96 * 1024;
@@ -54,7 +54,7 @@ const OF_SITE: [&str; 11] = [
     "strict-transport-security",
 ];
 
-impl Reply {
+impl ReplyHead {
     /// Returns the answer with a stored head as it was archived; `None` for a record without one, whose media type is
     /// `media`.
     ///
@@ -68,7 +68,7 @@ impl Reply {
         let Some(head) = head else {
             let media = media.map(value_of).filter(|media| !media.is_empty());
             if let Some(media) = media {
-                reply.add("Content-Type", media);
+                reply.add_field("Content-Type", media);
             }
             return reply;
         };
@@ -116,9 +116,9 @@ fn is_left_out(name: &[u8], listed: &[Vec<u8>]) -> bool {
 mod tests {
     use super::*;
 
-    fn reply(head: &str) -> Reply {
-        let head = Head::read(&mut head.as_bytes(), 1 << 20).unwrap();
-        Reply::as_archived(Some(&head), None)
+    fn reply(head: &str) -> ReplyHead {
+        let head = Head::read_head(&mut head.as_bytes(), 1 << 20).unwrap();
+        ReplyHead::as_archived(Some(&head), None)
     }
 
     /// Fails if an archived page loses its redirect, its policy or its encoding.
@@ -195,8 +195,8 @@ mod tests {
     /// Fails if a record without a head has no media type, or an invented one.
     #[test]
     fn record_without_head_has_its_media_type() {
-        let reply = Reply::as_archived(None, Some(b"text/dns\r\nX: y"));
+        let reply = ReplyHead::as_archived(None, Some(b"text/dns\r\nX: y"));
         assert_eq!(reply.get("content-type"), Some(&b"text/dns  X: y"[..]));
-        assert_eq!(Reply::as_archived(None, None).fields, []);
+        assert_eq!(ReplyHead::as_archived(None, None).fields, []);
     }
 }

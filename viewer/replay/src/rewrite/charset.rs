@@ -18,7 +18,7 @@ pub fn page_encoding(content_type: Option<&[u8]>, start: &[u8]) -> &'static Enco
     }
     let start = start.get(..START_OF_PAGE).unwrap_or(start);
     let header = content_type
-        .and_then(MediaType::read)
+        .and_then(MediaType::read_media)
         .and_then(|media| media.charset);
     let header =
         header.and_then(|label| Encoding::for_label_no_replacement(label.trim().as_bytes()));
@@ -37,7 +37,7 @@ pub fn page_encoding(content_type: Option<&[u8]>, start: &[u8]) -> &'static Enco
 pub fn sheet_text<'a>(content_type: Option<&[u8]>, bytes: &'a [u8]) -> Cow<'a, str> {
     const RULE: &[u8] = b"@charset \"";
     let header = content_type
-        .and_then(MediaType::read)
+        .and_then(MediaType::read_media)
         .and_then(|media| media.charset)
         .and_then(|label| Encoding::for_label_no_replacement(label.trim().as_bytes()));
     let own = || {

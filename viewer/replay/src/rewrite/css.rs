@@ -6,7 +6,7 @@
 use super::links::{LinkRewrite, Purpose};
 
 /// Rewrites a style sheet, or the declarations of a `style` attribute.
-pub(super) fn rewrite(text: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
+pub(super) fn rewrite_css(text: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
     let mut sheet = Sheet {
         rest: text,
         out: String::with_capacity(text.len() + text.len() / 4),

@@ -51,7 +51,7 @@ const OTHERS: [(&str, char); 26] = [
 const LONGEST_NAME: usize = 12;
 
 /// Returns the value that an attribute has, from the bytes that stand for it.
-pub(super) fn decode(raw: &str) -> Cow<'_, str> {
+pub(super) fn decode_entities(raw: &str) -> Cow<'_, str> {
     if memchr::memchr(b'&', raw.as_bytes()).is_none() {
         return Cow::Borrowed(raw);
     }
@@ -72,7 +72,7 @@ pub(super) fn decode(raw: &str) -> Cow<'_, str> {
 }
 
 /// Returns the value as it stands in an attribute. The one who writes the attribute escapes its quotes.
-pub(super) fn encode(value: &str) -> String {
+pub(super) fn encode_entities(value: &str) -> String {
     value.replace('&', "&amp;")
 }
 

@@ -83,7 +83,7 @@ impl Links {
     }
 
     /// Rewrites a reference.
-    pub(super) fn rewrite(&self, reference: &str, purpose: Purpose) -> LinkRewrite {
+    pub(super) fn rewrite_link(&self, reference: &str, purpose: Purpose) -> LinkRewrite {
         let reference = reference.trim_matches(|c: char| c <= ' ');
         if reference.is_empty() || reference.starts_with('#') {
             return LinkRewrite::Same;
@@ -132,7 +132,9 @@ impl Links {
     fn address(&self, url: &Url, modifier: Option<Modifier>) -> LinkRewrite {
         let mut plain = url.clone();
         plain.set_fragment(None);
-        let mut address = self.addresses.memento(self.time, modifier, plain.as_str());
+        let mut address = self
+            .addresses
+            .memento_address(self.time, modifier, plain.as_str());
         if let Some(fragment) = url.fragment() {
             address.push('#');
             address.push_str(fragment);

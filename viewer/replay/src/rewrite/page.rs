@@ -15,7 +15,7 @@ use lol_html::{AsciiCompatibleEncoding, MemorySettings, Selector};
 use parking_lot::Mutex;
 
 use super::links::{LinkRewrite, Links, Purpose};
-use super::roles::{Relation, Role, relation, role};
+use super::roles::{Relation, Role, attribute_role, link_relation};
 use super::{LEAST_MEMORY, PageMode, PageOptions, css, entities, references};
 use crate::request::Modifier;
 
@@ -53,7 +53,7 @@ enum RawText {
 }
 
 /// Makes the rewriter of a page. `None` if the parser refuses its own selectors, which it does not.
-pub(super) fn rewriter(
+pub(super) fn page_rewriter(
     page: Page,
     encoding: AsciiCompatibleEncoding,
     memory: MemorySettings,
@@ -200,8 +200,8 @@ impl Page {
         match kind.trim().to_ascii_lowercase().as_str() {
             "refresh" => {
                 let content = attribute(element, "content").unwrap_or_default();
-                let rewrite = |reference: &str| self.links.rewrite(reference, Purpose::Link);
-                match references::refresh(&content, &rewrite) {
+                let rewrite = |reference: &str| self.links.rewrite_link(reference, Purpose::Link);
+                match references::rewrite_refresh(&content, &rewrite) {
                     Some(content) => set(element, "content", &content),
                     None => element.remove(),
                 }
@@ -220,7 +220,7 @@ impl Page {
 
     fn link(&self, element: &mut Element<'_, '_>) {
         let relations = attribute(element, "rel").unwrap_or_default();
-        let purpose = match relation(&relations) {
+        let purpose = match link_relation(&relations) {
             Relation::Connection => return element.remove(),
             Relation::Preload if !self.is_guided() => return element.remove(),
             Relation::Preload => return,
@@ -241,7 +241,7 @@ impl Page {
             .iter()
             .filter_map(|attribute| {
                 let name = attribute.name();
-                let role = role(element_name, &name).filter(|_| !is_read(&name))?;
+                let role = attribute_role(element_name, &name).filter(|_| !is_read(&name))?;
                 Some((name, role, attribute.value()))
             })
             .collect();
@@ -255,19 +255,25 @@ impl Page {
             if self.is_guided() && !role.is_navigation() && !is_object {
                 continue;
             }
-            let value = entities::decode(&raw);
+            let value = entities::decode_entities(&raw);
             match role {
                 Role::Reference(_) if is_object => {
                     self.replace(element, &name, &value, Purpose::Frame);
                 }
                 Role::Reference(purpose) => self.replace(element, &name, &value, purpose),
                 Role::Candidates => {
-                    let rewrite = |reference: &str, purpose| self.links.rewrite(reference, purpose);
-                    set(element, &name, &references::srcset(&value, &rewrite));
+                    let rewrite =
+                        |reference: &str, purpose| self.links.rewrite_link(reference, purpose);
+                    set(
+                        element,
+                        &name,
+                        &references::rewrite_srcset(&value, &rewrite),
+                    );
                 }
                 Role::Style => {
-                    let rewrite = |reference: &str, purpose| self.links.rewrite(reference, purpose);
-                    set(element, &name, &css::rewrite(&value, &rewrite));
+                    let rewrite =
+                        |reference: &str, purpose| self.links.rewrite_link(reference, purpose);
+                    set(element, &name, &css::rewrite_css(&value, &rewrite));
                 }
                 Role::Page => match self.inner_page(&value) {
                     Some(page) => set(element, &name, &page),
@@ -285,7 +291,7 @@ impl Page {
         reference: &str,
         purpose: Purpose,
     ) {
-        match self.links.rewrite(reference, purpose) {
+        match self.links.rewrite_link(reference, purpose) {
             LinkRewrite::Same => {}
             LinkRewrite::Address(address) => set(element, name, &address),
             // Scripts run there, in links as elsewhere.
@@ -313,8 +319,9 @@ impl Page {
         let text = std::mem::take(&mut self.text);
         let rewritten = match raw {
             RawText::Style => {
-                let rewrite = |reference: &str, purpose| self.links.rewrite(reference, purpose);
-                css::rewrite(&text, &rewrite)
+                let rewrite =
+                    |reference: &str, purpose| self.links.rewrite_link(reference, purpose);
+                css::rewrite_css(&text, &rewrite)
             }
             RawText::NoScript => self.inner_page(&text).unwrap_or_default(),
             RawText::Oversized => String::new(),
@@ -342,7 +349,7 @@ impl Page {
         let output = Arc::new(Mutex::new(Vec::new()));
         let memory = MemorySettings::new().with_max_allowed_memory_usage(self.memory);
         let encoding = AsciiCompatibleEncoding::new(UTF_8)?;
-        let mut rewriter = rewriter(page, encoding, memory, Arc::clone(&output))?;
+        let mut rewriter = page_rewriter(page, encoding, memory, Arc::clone(&output))?;
         rewriter.write(text.as_bytes()).ok()?;
         rewriter.end().ok()?;
         let output = std::mem::take(&mut *lock(&output));
@@ -353,7 +360,7 @@ impl Page {
 /// Returns the value of an attribute.
 fn attribute(element: &Element<'_, '_>, name: &str) -> Option<String> {
     let raw = element.get_attribute(name)?;
-    Some(entities::decode(&raw).into_owned())
+    Some(entities::decode_entities(&raw).into_owned())
 }
 
 /// Returns whether a reference is a script, as a browser reads it.
@@ -368,7 +375,7 @@ fn is_script(reference: &str) -> bool {
 /// Sets an attribute that the element has.
 fn set(element: &mut Element<'_, '_>, name: &str, value: &str) {
     if element
-        .set_attribute(name, &entities::encode(value))
+        .set_attribute(name, &entities::encode_entities(value))
         .is_err()
     {
         // A name that cannot be written again cannot stay as it was.

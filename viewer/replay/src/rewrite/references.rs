@@ -4,7 +4,7 @@ use super::links::{LinkRewrite, Purpose};
 
 /// Returns the value of a `srcset` with its URLs rewritten (HTML Standard, "parse a srcset attribute"); candidates that
 /// are dropped leave it.
-pub(super) fn srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
+pub(super) fn rewrite_srcset(set: &str, rewrite: &dyn Fn(&str, Purpose) -> LinkRewrite) -> String {
     let mut candidates: Vec<String> = Vec::new();
     let mut rest = set;
     loop {
@@ -59,7 +59,10 @@ fn split_descriptors(text: &str) -> (&str, &str) {
 
 /// Returns the value of a refresh (`5; url=…`) with its URL rewritten; `None` if that is dropped (HTML Standard,
 /// "shared declarative refresh steps").
-pub(super) fn refresh(value: &str, rewrite: &dyn Fn(&str) -> LinkRewrite) -> Option<String> {
+pub(super) fn rewrite_refresh(
+    value: &str,
+    rewrite: &dyn Fn(&str) -> LinkRewrite,
+) -> Option<String> {
     let trimmed = value.trim_start();
     let is_time = |c: char| c.is_ascii_digit() || c == '.';
     let rest = trimmed.trim_start_matches(is_time);

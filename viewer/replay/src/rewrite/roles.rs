@@ -32,7 +32,7 @@ impl Role {
 
 /// Returns the role of an attribute of an element; `link`, `meta` and `base` are read elsewhere. Names are in small
 /// letters.
-pub(super) fn role(element: &str, attribute: &str) -> Option<Role> {
+pub(super) fn attribute_role(element: &str, attribute: &str) -> Option<Role> {
     use Purpose::{Frame, Image, Link, Media};
     let reference = |purpose| Some(Role::Reference(purpose));
     match attribute {
@@ -82,7 +82,7 @@ pub(super) enum Relation {
 }
 
 /// Returns the use of a `link` element by its relations.
-pub(super) fn relation(relations: &str) -> Relation {
+pub(super) fn link_relation(relations: &str) -> Relation {
     let relations = relations.to_ascii_lowercase();
     let has = |names: &[&str]| {
         relations

@@ -36,9 +36,9 @@ fn in_pieces(page: &[u8], options: PageOptions, length: usize) -> Vec<u8> {
     let mut rewriter = PageRewriter::new(options);
     let mut out = Vec::new();
     for piece in page.chunks(length) {
-        rewriter.write(piece, &mut out).unwrap();
+        rewriter.write_bytes(piece, &mut out).unwrap();
     }
-    rewriter.end(&mut out).unwrap();
+    rewriter.end_page(&mut out).unwrap();
     out
 }
 

@@ -19,7 +19,8 @@ fn capture(url_key: &str, file: &str) -> Capture {
 
 fn verdict(collection: &ReplayCollection, key: &str) -> AccessVerdict {
     let visitor = Visitor::anonymous();
-    let decision = collection.decide(&visitor, &capture(key, "a.warc"), Timestamp::UNIX_EPOCH);
+    let decision =
+        collection.decide_access(&visitor, &capture(key, "a.warc"), Timestamp::UNIX_EPOCH);
     decision.verdict
 }
 
@@ -55,7 +56,7 @@ fn files_and_jobs_make_a_collection() {
     }
     let visitor = Visitor::anonymous();
     let foreign = capture("org,example)/", "other.warc");
-    let decision = collection.decide(&visitor, &foreign, Timestamp::UNIX_EPOCH);
+    let decision = collection.decide_access(&visitor, &foreign, Timestamp::UNIX_EPOCH);
     assert_eq!(decision.verdict, AccessVerdict::Exclude);
     assert!(
         collection.index_filter().is_none(),
@@ -88,7 +89,7 @@ fn imported_sets_make_a_collection() {
         ];
         let shown = captures.map(|capture| {
             let visitor = Visitor::anonymous();
-            let decision = collection.decide(&visitor, &capture, Timestamp::UNIX_EPOCH);
+            let decision = collection.decide_access(&visitor, &capture, Timestamp::UNIX_EPOCH);
             decision.verdict == AccessVerdict::Allow
         });
         assert_eq!(shown, expected, "{files:?}");
@@ -99,7 +100,7 @@ fn imported_sets_make_a_collection() {
     check(Some("news.*"), [true, false, false, true]);
     let everything = ReplayCollection::open(&CollectionSettings::whole_archive()).unwrap();
     let visitor = Visitor::anonymous();
-    let decision = everything.decide(
+    let decision = everything.decide_access(
         &visitor,
         &imported(Some("other"), "x.arc"),
         Timestamp::UNIX_EPOCH,

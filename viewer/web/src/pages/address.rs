@@ -62,13 +62,13 @@ impl PageAddress {
 
     /// Adds a parameter.
     #[must_use]
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    pub(crate) fn with_parameter(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.parameters.push((name, value.into()));
         self
     }
 
     /// Returns the address as a link has it: visible ASCII. A language that was chosen goes with it.
-    pub(crate) fn link(&self, language: Option<Language>) -> String {
+    pub(crate) fn link_to(&self, language: Option<Language>) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in &self.parameters {
             query.append_pair(name, value);
@@ -157,7 +157,7 @@ pub(crate) struct PageParameters {
 
 impl PageParameters {
     /// Splits the target of a request: the path with the archived URL, and the parameters of the page.
-    pub(crate) fn split(target: &str) -> (Cow<'_, str>, Self) {
+    pub(crate) fn split_target(target: &str) -> (Cow<'_, str>, Self) {
         let none = || (Cow::Borrowed(target), Self::default());
         let Some((path, query)) = target.split_once('?') else {
             return none();
@@ -199,7 +199,7 @@ impl PageParameters {
     }
 
     /// Returns whether a parameter is there, be it empty.
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has_parameter(&self, name: &str) -> bool {
         self.values.iter().any(|(known, _)| known == name)
     }
 }
@@ -208,7 +208,7 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns whether a segment begins with a scheme and an escaped colon, as [`Target`](viewer_replay::request::Target)
+/// Returns whether a segment begins with a scheme and an escaped colon, as [`ReplayTarget`](viewer_replay::request::Target)
 /// has it.
 fn is_escaped_whole(segment: &str) -> bool {
     let Some((scheme, rest)) = segment.split_once('%') else {
@@ -226,7 +226,7 @@ fn is_escaped_whole(segment: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use viewer_replay::request::{Request, Target};
+    use viewer_replay::request::{ReplayRequest, ReplayTarget};
 
     use super::*;
 
@@ -241,12 +241,12 @@ mod tests {
 
     /// Returns the key and the match that the server reads from a link.
     fn read(link: &str) -> (String, Option<TargetMatch>, PageParameters) {
-        let (path, parameters) = PageParameters::split(link);
-        let request = Request::parse(&path).unwrap();
-        if let Request::Page { target, .. } = request {
+        let (path, parameters) = PageParameters::split_target(link);
+        let request = ReplayRequest::parse(&path).unwrap();
+        if let ReplayRequest::Page { target, .. } = request {
             return (target.key().to_string(), None, parameters);
         }
-        let Request::Calendar {
+        let ReplayRequest::Calendar {
             target, matching, ..
         } = request
         else {
@@ -274,16 +274,19 @@ mod tests {
             "urn:isbn:0451450523",
             "dns:example.org",
         ] {
-            let key = Target::parse(url).unwrap().key().to_string();
+            let key = ReplayTarget::parse(url).unwrap().key().to_string();
             for matching in [TargetMatch::Exact, TargetMatch::Prefix] {
                 let plain = calendar(url, matching);
-                let more = plain.clone().with("after", "k=1&2").with("page", "3");
+                let more = plain
+                    .clone()
+                    .with_parameter("after", "k=1&2")
+                    .with_parameter("page", "3");
                 for (address, language, parameter) in [
                     (&plain, None, None),
                     (&plain, Some(Language::Danish), None),
                     (&more, Some(Language::English), Some("k=1&2")),
                 ] {
-                    let link = address.link(language);
+                    let link = address.link_to(language);
                     assert!(link.bytes().all(|byte| byte.is_ascii_graphic()), "{link}");
                     let (found, kind, parameters) = read(&link);
                     assert_eq!((found, kind), (key.clone(), Some(matching)), "{link}");
@@ -301,7 +304,7 @@ mod tests {
                 url: url.to_owned(),
             });
             for language in [None, Some(Language::Danish)] {
-                let link = frame.link(language);
+                let link = frame.link_to(language);
                 let (found, _, parameters) = read(&link);
                 assert_eq!(found, key, "{link}");
                 assert_eq!(
@@ -312,7 +315,7 @@ mod tests {
             }
         }
         let domain = calendar("http://example.org/", TargetMatch::Domain);
-        let link = domain.link(Some(Language::Danish));
+        let link = domain.link_to(Some(Language::Danish));
         assert_eq!(read(&link).1, Some(TargetMatch::Domain), "{link}");
     }
 
@@ -327,16 +330,16 @@ mod tests {
             "/replay/all/a.example/http%3A%2F%2Fb?lang=da",
             "/all/http%3A%2F%2Fa.example?lang=da",
         ] {
-            let (path, parameters) = PageParameters::split(target);
+            let (path, parameters) = PageParameters::split_target(target);
             assert_eq!(
                 (path.as_ref(), parameters),
                 (target, PageParameters::default())
             );
         }
-        let (_, parameters) = PageParameters::split("/?url=a%26b&lang=da&url=other&empty=");
+        let (_, parameters) = PageParameters::split_target("/?url=a%26b&lang=da&url=other&empty=");
         assert_eq!(parameters.get("url"), Some("a&b"));
         assert_eq!(
-            (parameters.get("empty"), parameters.has("empty")),
+            (parameters.get("empty"), parameters.has_parameter("empty")),
             (None, true)
         );
     }

@@ -1,6 +1,6 @@
 //! The style sheet and the icon: compiled in, and named by their content, so that browsers keep them for a year.
 
-use archive_formats::digest::{Algorithm, digest};
+use archive_formats::digest::{Algorithm, digest_bytes};
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderValue, Response};
@@ -39,7 +39,7 @@ impl Assets {
     /// Loads the files and names them by their content.
     pub(crate) fn new() -> Self {
         let files = FILES.into_iter().map(|(name, ending, media, content)| {
-            let digest = digest(Algorithm::Sha256, content.as_bytes()).to_string();
+            let digest = digest_bytes(Algorithm::Sha256, content.as_bytes()).to_string();
             let (_, value) = digest.split_once(':').unwrap_or(("", &digest));
             let mark: String = value
                 .chars()
@@ -59,14 +59,14 @@ impl Assets {
     }
 
     /// Returns the path of a file.
-    pub(crate) fn path(&self, name: &str) -> &str {
+    pub(crate) fn asset_path(&self, name: &str) -> &str {
         let mut files = self.files.iter();
         let found = files.find(|file| file.name == name);
         found.map_or("/static/", |file| &file.path)
     }
 
     /// Returns the answer at a path, if there is a file.
-    pub(crate) fn answer(&self, path: &str) -> Option<Response<Body>> {
+    pub(crate) fn answer_asset(&self, path: &str) -> Option<Response<Body>> {
         let asset = self.files.iter().find(|file| file.path == path)?;
         let mut response = Response::new(Body::from(asset.content));
         let headers = response.headers_mut();

@@ -13,12 +13,12 @@ use archive_formats::date::{Fill, Stamp};
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use jiff::civil::Date;
-use viewer_replay::request::{RequestedSpan, Target, TargetMatch};
+use viewer_replay::request::{ReplayTarget, RequestedSpan, TargetMatch};
 
 use self::days::CaptureDays;
 use self::view::{CalendarView, ListPage};
 use super::problem::{PageProblem, nothing_visible};
-use super::texts::date;
+use super::texts::stamp_date;
 use super::{PageHost, PageVisit, page_answer};
 
 /// The most captures that are counted for one page.
@@ -58,8 +58,8 @@ impl CalendarScope {
                 listed: None,
             };
         };
-        let from = date(first);
-        let to = date(last);
+        let from = stamp_date(first);
+        let to = stamp_date(last);
         let is_month = (from.year(), from.month()) == (to.year(), to.month());
         Self {
             first: from,
@@ -84,11 +84,11 @@ impl CalendarScope {
 
 impl PageHost {
     /// Returns the calendar of a URL.
-    pub(super) async fn calendar(
+    pub(super) async fn calendar_page(
         &self,
         visit: &PageVisit,
         span: &RequestedSpan,
-        target: &Target,
+        target: &ReplayTarget,
     ) -> Result<Response<Body>, PageProblem> {
         let from = match visit.parameters.get("from") {
             Some(digits) => Some(
@@ -116,9 +116,9 @@ impl PageHost {
             url: target.url(),
             from,
         };
-        let address = view.address(span.digits());
+        let address = view.view_address(span.digits());
         let address = if page > 1 {
-            address.with("page", page.to_string())
+            address.with_parameter("page", page.to_string())
         } else {
             address
         };
@@ -128,21 +128,21 @@ impl PageHost {
             number: page,
             pages,
         };
-        let shown = view.page(layout, target, &counted, page);
+        let shown = view.render_page(layout, target, &counted, page);
         Ok(page_answer(StatusCode::OK, &visit.words, &shown))
     }
 
     async fn count(
         &self,
         visit: &PageVisit,
-        target: &Target,
+        target: &ReplayTarget,
         from: Option<Stamp>,
         scope: &CalendarScope,
         page: u64,
     ) -> Result<CaptureCounts, PageProblem> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(target.key().clone()));
         query.span = TimeSpan { from, to: None };
-        let mut captures = self.captures(visit, query).await?;
+        let mut captures = self.find_captures(visit, query).await?;
         let mut days = CaptureDays::default();
         let mut ends: Option<(Capture, Capture)> = None;
         let mut listed = Vec::new();
@@ -154,7 +154,7 @@ impl PageHost {
                 stopped = Some(capture.timestamp);
                 break;
             }
-            days.add(capture.timestamp);
+            days.add_capture(capture.timestamp);
             if scope.lists(capture.timestamp) {
                 if in_list >= skipped && in_list < skipped.saturating_add(LISTED) {
                     listed.push(capture.clone());

@@ -9,7 +9,7 @@ use askama::Template;
 use axum::body::Body;
 use axum::http::header::CONTENT_SECURITY_POLICY;
 use axum::http::{HeaderValue, Response, StatusCode};
-use viewer_replay::request::{Addresses, Modifier, RequestedTime, Target, TargetMatch};
+use viewer_replay::request::{Addresses, Modifier, ReplayTarget, RequestedTime, TargetMatch};
 
 use super::address::{PageAddress, PagePath};
 use super::layout::Layout;
@@ -46,15 +46,15 @@ struct FramePage {
 
 impl PageHost {
     /// Returns the page that frames a capture. Its address has the time of the capture: others lead there.
-    pub(super) async fn frame(
+    pub(super) async fn frame_page(
         &self,
         visit: &PageVisit,
         time: Option<&RequestedTime>,
-        target: &Target,
+        target: &ReplayTarget,
     ) -> Result<Response<Body>, PageProblem> {
         let collection = visit.collection.name();
         let wanted = time.map(RequestedTime::stamp);
-        let capture = match self.nearest(visit, target.key(), wanted).await? {
+        let capture = match self.find_nearest(visit, target.key(), wanted).await? {
             NearestCapture::Visible(capture) => *capture,
             NearestCapture::Blocked => return Err(PageProblem::Blocked),
             NearestCapture::Nothing => {
@@ -84,14 +84,14 @@ impl PageHost {
         });
         let layout = self.layout(words, visit.chosen, &here);
         let page = FramePage {
-            layout: layout.searching(&url, Some(collection), "exact"),
+            layout: layout.with_search(&url, Some(collection), "exact"),
             moment: words.moment(this),
             machine: machine_time(this),
             previous: found.previous.map(neighbour),
             next: found.next.map(neighbour),
             calendar: visit.link(&visit.calendar("", &url, TargetMatch::Exact)),
-            framed: addresses.memento(this, Some(Modifier::Main), &url),
-            plain: addresses.memento(this, None, &url),
+            framed: addresses.memento_address(this, Some(Modifier::Main), &url),
+            plain: addresses.memento_address(this, None, &url),
             url: ShownUrl::new(&url),
         };
         let mut response = page_answer(StatusCode::OK, words, &page);

@@ -59,7 +59,7 @@ impl Layout {
         let languages = Language::ALL.into_iter().map(|language| LanguageLink {
             tag: language.tag(),
             name: language.name(),
-            href: here.link(Some(language)),
+            href: here.link_to(Some(language)),
             is_current: language == current,
         });
         let unnamed = collections.sole_collection().map(|own| own.name());
@@ -79,9 +79,9 @@ impl Layout {
             is_chosen: value == "exact",
         });
         Self {
-            style: assets.path("pages").to_owned(),
-            icon: assets.path("icon").to_owned(),
-            home: PageAddress::new(PagePath::Home).link(chosen),
+            style: assets.asset_path("pages").to_owned(),
+            icon: assets.asset_path("icon").to_owned(),
+            home: PageAddress::new(PagePath::Home).link_to(chosen),
             languages: languages.collect(),
             search: SearchForm {
                 url: String::new(),
@@ -95,7 +95,12 @@ impl Layout {
 
     /// Returns this layout with a URL and its collection in the search.
     #[must_use]
-    pub(super) fn searching(mut self, url: &str, collection: Option<&str>, matching: &str) -> Self {
+    pub(super) fn with_search(
+        mut self,
+        url: &str,
+        collection: Option<&str>,
+        matching: &str,
+    ) -> Self {
         url.clone_into(&mut self.search.url);
         if let Some(collection) = collection {
             choose(&mut self.search.collections, collection);

@@ -6,9 +6,9 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, MAX_FILTERS, Order, TimeSpan};
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
-use index_client::{CaptureStream, IndexError};
+use index_client::{CaptureStream, IndexCallError};
 use viewer_replay::access::AccessVerdict;
-use viewer_replay::request::Target;
+use viewer_replay::request::ReplayTarget;
 use viewer_replay::resolve::is_second_choice;
 
 use super::{PageHost, PageVisit};
@@ -27,7 +27,7 @@ pub(super) struct VisibleCaptures<'a> {
 }
 
 impl VisibleCaptures<'_> {
-    pub(super) async fn next(&mut self) -> Result<Option<Capture>, IndexError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Capture>, IndexCallError> {
         while let Some(capture) = self.stream.next().await? {
             self.walked += 1;
             match self.visit.decide(&capture).verdict {
@@ -56,20 +56,20 @@ pub(super) enum NearestCapture {
 }
 
 /// Returns the URL of a capture for links: its own, if that leads to the same key again.
-pub(super) fn url_of<'a>(capture: &'a Capture, target: &'a Target) -> &'a str {
+pub(super) fn url_of<'a>(capture: &'a Capture, target: &'a ReplayTarget) -> &'a str {
     let own = capture.original.as_deref();
     let leads_here =
-        |own: &&str| Target::parse(own).is_ok_and(|parsed| parsed.key() == target.key());
+        |own: &&str| ReplayTarget::parse(own).is_ok_and(|parsed| parsed.key() == target.key());
     own.filter(leads_here).unwrap_or(target.url())
 }
 
 impl PageHost {
     /// Begins to read the captures that answer a query.
-    pub(super) async fn captures<'a>(
+    pub(super) async fn find_captures<'a>(
         &self,
         visit: &'a PageVisit,
         mut query: CaptureQuery,
-    ) -> Result<VisibleCaptures<'a>, IndexError> {
+    ) -> Result<VisibleCaptures<'a>, IndexCallError> {
         if query.filters.len() < MAX_FILTERS {
             query.filters.extend(visit.collection.index_filter());
         }
@@ -83,15 +83,15 @@ impl PageHost {
 
     /// Returns the capture nearest to a time, or the latest one. Captures are chosen as the replay host chooses
     /// them: one that may not be shown is not passed over for another.
-    pub(super) async fn nearest(
+    pub(super) async fn find_nearest(
         &self,
         visit: &PageVisit,
         key: &UrlKey,
         time: Option<Stamp>,
-    ) -> Result<NearestCapture, IndexError> {
+    ) -> Result<NearestCapture, IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
         query.order = time.map_or(Order::Descending, Order::Closest);
-        let mut captures = self.captures(visit, query).await?;
+        let mut captures = self.find_captures(visit, query).await?;
         let mut second_choice = None;
         while let Some(capture) = captures.next().await? {
             if captures.has_blocked {
@@ -117,7 +117,7 @@ impl PageHost {
         &self,
         visit: &PageVisit,
         capture: &Capture,
-    ) -> Result<TimesBeside, IndexError> {
+    ) -> Result<TimesBeside, IndexCallError> {
         let this = capture.timestamp;
         let previous = self.time_beside(visit, &capture.key, this, Order::Descending);
         let next = self.time_beside(visit, &capture.key, this, Order::Ascending);
@@ -135,7 +135,7 @@ impl PageHost {
         key: &str,
         this: Stamp,
         order: Order,
-    ) -> Result<Option<Stamp>, IndexError> {
+    ) -> Result<Option<Stamp>, IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(UrlKey::from_index(key)));
         query.order = order;
         query.span = match order {
@@ -148,7 +148,7 @@ impl PageHost {
                 to: None,
             },
         };
-        let mut captures = self.captures(visit, query).await?;
+        let mut captures = self.find_captures(visit, query).await?;
         while let Some(capture) = captures.next().await? {
             if capture.timestamp.time() != this.time() && !is_second_choice(&capture) {
                 return Ok(Some(capture.timestamp));
@@ -162,10 +162,10 @@ impl PageHost {
         &self,
         visit: &PageVisit,
         key: &str,
-    ) -> Result<Option<Stamp>, IndexError> {
+    ) -> Result<Option<Stamp>, IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(UrlKey::from_index(key)));
         query.order = Order::Descending;
-        let mut captures = self.captures(visit, query).await?;
+        let mut captures = self.find_captures(visit, query).await?;
         Ok(captures.next().await?.map(|capture| capture.timestamp))
     }
 }

@@ -9,7 +9,7 @@ use archive_formats::date::Stamp;
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use viewer_replay::request::{RequestedSpan, Target, TargetMatch};
+use viewer_replay::request::{ReplayTarget, RequestedSpan, TargetMatch};
 
 use super::layout::Layout;
 use super::problem::{PageProblem, nothing_visible};
@@ -72,11 +72,11 @@ struct UrlPage {
 
 impl PageHost {
     /// Returns a page of the URLs that begin with a text or are in a domain.
-    pub(super) async fn prefix(
+    pub(super) async fn prefix_page(
         &self,
         visit: &PageVisit,
         span: &RequestedSpan,
-        target: &Target,
+        target: &ReplayTarget,
         matching: TargetMatch,
     ) -> Result<Response<Body>, PageProblem> {
         let kind = match matching {
@@ -96,7 +96,7 @@ impl PageHost {
         let address = |after: Option<&str>| {
             let address = visit.calendar(span.digits(), target.url(), matching);
             match after {
-                Some(after) => address.with("after", after),
+                Some(after) => address.with_parameter("after", after),
                 None => address,
             }
         };
@@ -120,7 +120,7 @@ impl PageHost {
         visit: &PageVisit,
         span: &RequestedSpan,
         range: KeyRange,
-        target: &Target,
+        target: &ReplayTarget,
         matching: TargetMatch,
     ) -> Result<UrlPage, PageProblem> {
         let mut query = CaptureQuery::new(KeyMatch::Within(range));
@@ -130,7 +130,7 @@ impl PageHost {
                 to: Some(to),
             };
         }
-        let mut captures = self.captures(visit, query).await?;
+        let mut captures = self.find_captures(visit, query).await?;
         let mut urls: Vec<UrlCaptures> = Vec::new();
         let mut has_more = false;
         while let Some(capture) = captures.next().await? {
@@ -208,7 +208,7 @@ impl UrlCaptures {
 struct PrefixView<'a> {
     layout: Layout,
     span: &'a RequestedSpan,
-    target: &'a Target,
+    target: &'a ReplayTarget,
     matching: TargetMatch,
     first_page: Option<String>,
     next: Option<String>,
@@ -254,7 +254,7 @@ impl PrefixView<'_> {
             rows: rows.collect(),
             layout: self
                 .layout
-                .searching(url, Some(visit.collection.name()), matching),
+                .with_search(url, Some(visit.collection.name()), matching),
             first_page: self.first_page,
             next: self.next,
         }

@@ -1,11 +1,11 @@
 //! Pages instead of the one that was asked for: each says what is the matter, and what to do.
 
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use askama::Template;
 use axum::body::Body;
 use axum::http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER};
 use axum::http::{HeaderValue, Response, StatusCode};
-use index_client::IndexError;
+use index_client::IndexCallError;
 use viewer_replay::request::{InvalidRequest, InvalidTarget, LONGEST_URL, TargetMatch};
 
 use super::address::{PageAddress, PagePath};
@@ -214,7 +214,7 @@ impl PageHost {
             here = place("", *matching);
             if *matching == TargetMatch::Exact {
                 links.push(ProblemLink {
-                    href: place("", TargetMatch::Prefix).link(asked.chosen),
+                    href: place("", TargetMatch::Prefix).link_to(asked.chosen),
                     text: words.text("see-below"),
                 });
             }
@@ -233,7 +233,7 @@ impl PageHost {
         }
         let layout = self.layout(words, asked.chosen, &here);
         let page = ProblemPage {
-            layout: layout.searching(layout_url.0, layout_url.1, "exact"),
+            layout: layout.with_search(layout_url.0, layout_url.1, "exact"),
             status: status.as_u16(),
             title,
             text,
@@ -293,11 +293,14 @@ impl From<InvalidTarget> for PageProblem {
     }
 }
 
-impl From<IndexError> for PageProblem {
-    fn from(error: IndexError) -> Self {
+impl From<IndexCallError> for PageProblem {
+    fn from(error: IndexCallError) -> Self {
         tracing::warn!(%error, "the index does not answer the pages");
         match error.kind {
-            Kind::Invalid | Kind::Internal | Kind::Damaged | Kind::Storage => Self::IndexFailed,
+            CallErrorKind::Invalid
+            | CallErrorKind::Internal
+            | CallErrorKind::Damaged
+            | CallErrorKind::Storage => Self::IndexFailed,
             _ => Self::IndexDown,
         }
     }

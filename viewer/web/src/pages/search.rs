@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use viewer_replay::request::{InvalidTarget, LONGEST_URL, Target, TargetMatch};
+use viewer_replay::request::{InvalidTarget, LONGEST_URL, ReplayTarget, TargetMatch};
 
 use super::address::{PageAddress, PagePath};
 use super::layout::Layout;
@@ -20,7 +20,7 @@ struct SearchPage {
 
 impl PageHost {
     /// Returns the search, or the way to what was searched for.
-    pub(super) fn search(
+    pub(super) fn answer_search(
         &self,
         asked: &PageRequest<'_>,
         collection: Option<&str>,
@@ -28,12 +28,12 @@ impl PageHost {
         let parameters = &asked.parameters;
         let collection = parameters.get("collection").or(collection);
         if let Some(name) = collection
-            && self.parts.collections.find(name).is_none()
+            && self.parts.collections.find_collection(name).is_none()
         {
             return Err(PageProblem::NoSuchCollection(name.to_owned()));
         }
         let matching = parameters.get("match").unwrap_or("exact");
-        if !parameters.has("url") {
+        if !parameters.has_parameter("url") {
             return Ok(self.search_page(asked, collection, matching, None));
         }
         let unnamed = self
@@ -53,7 +53,10 @@ impl PageHost {
                     url: target.url().to_owned(),
                     matching,
                 });
-                Ok(redirect(StatusCode::SEE_OTHER, &address.link(asked.chosen)))
+                Ok(redirect(
+                    StatusCode::SEE_OTHER,
+                    &address.link_to(asked.chosen),
+                ))
             }
             (Err(error), _) => {
                 let fault = match error {
@@ -82,7 +85,7 @@ impl PageHost {
         let here = PageAddress::new(PagePath::Home);
         let layout = self.layout(&asked.words, asked.chosen, &here);
         let page = SearchPage {
-            layout: layout.searching(url, collection, matching),
+            layout: layout.with_search(url, collection, matching),
             fault,
         };
         page_answer(status, &asked.words, &page)
@@ -90,8 +93,8 @@ impl PageHost {
 }
 
 /// Returns the URL of the field. With `*` it says itself which URLs are meant.
-fn read(url: &str, matching: &str) -> Result<(Target, TargetMatch), InvalidTarget> {
-    let (target, own) = Target::parse_pattern(url)?;
+fn read(url: &str, matching: &str) -> Result<(ReplayTarget, TargetMatch), InvalidTarget> {
+    let (target, own) = ReplayTarget::parse_pattern(url)?;
     let wanted = match matching {
         "prefix" => TargetMatch::Prefix,
         "domain" => TargetMatch::Domain,

@@ -63,7 +63,7 @@ impl fmt::Debug for Texts {
 }
 
 /// Returns the source of the texts of a language.
-pub(super) const fn source(language: Language) -> &'static str {
+pub(super) const fn texts_source(language: Language) -> &'static str {
     match language {
         Language::English => include_str!("../../texts/en.ftl"),
         Language::Danish => include_str!("../../texts/da.ftl"),
@@ -72,7 +72,7 @@ pub(super) const fn source(language: Language) -> &'static str {
 
 impl Texts {
     /// Reads the texts that were compiled in.
-    pub(crate) fn read() -> Result<Self, TextsError> {
+    pub(crate) fn read_texts() -> Result<Self, TextsError> {
         let bundles = Language::ALL.into_iter().map(|language| {
             let failed = |why: String| TextsError {
                 language: language.tag(),
@@ -82,7 +82,7 @@ impl Texts {
                 .tag()
                 .parse()
                 .map_err(|error: unic_langid::LanguageIdentifierError| failed(error.to_string()))?;
-            let resource = FluentResource::try_new(source(language).to_owned())
+            let resource = FluentResource::try_new(texts_source(language).to_owned())
                 .map_err(|(_, errors)| failed(format!("{errors:?}")))?;
             let mut bundle = FluentBundle::new_concurrent(vec![tag]);
             // URLs stand in elements of their own, which isolate them.
@@ -208,24 +208,24 @@ impl Words {
 
     /// Returns the day of a capture.
     pub(crate) fn day_of(&self, stamp: Stamp) -> String {
-        self.date(date(stamp))
+        self.date(stamp_date(stamp))
     }
 
     /// Returns day and time of a capture.
     pub(crate) fn moment(&self, stamp: Stamp) -> String {
         let day = self.day_of(stamp);
-        let time = time(stamp);
+        let time = stamp_time(stamp);
         self.text_with("moment", &[("date", day.as_str()), ("time", time.as_str())])
     }
 }
 
 /// Returns the day of a capture, in UTC.
-pub(crate) fn date(stamp: Stamp) -> Date {
+pub(crate) fn stamp_date(stamp: Stamp) -> Date {
     Offset::UTC.to_datetime(stamp.time()).date()
 }
 
 /// Returns the time of day of a capture, in UTC.
-pub(crate) fn time(stamp: Stamp) -> String {
+pub(crate) fn stamp_time(stamp: Stamp) -> String {
     Offset::UTC
         .to_datetime(stamp.time())
         .strftime("%H:%M:%S")

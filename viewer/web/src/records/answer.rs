@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use archive_formats::warc::{Header, Kind};
+use archive_formats::warc::{Header, WarcType};
 use bytes::Bytes;
 use futures_util::Stream;
 use tokio::runtime::Handle;
@@ -34,7 +34,7 @@ pub(super) enum AnswerPart {
 
 /// The facts of a record whose head was read.
 pub(super) struct RecordOpening {
-    pub(super) kind: Kind,
+    pub(super) kind: WarcType,
     pub(super) header: Header,
     pub(super) message: StoredMessage,
     /// The body; `None` if it is long, and not read yet.

@@ -5,7 +5,7 @@
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use archive_client::{Access, ClientError, record, record_of_length};
+use archive_client::{Access, ClientError, fetch_record, record_of_length};
 use bytes::{Buf, Bytes};
 use tokio::sync::mpsc;
 
@@ -21,7 +21,7 @@ pub(super) async fn feed_chunks(
         let archive = archive.as_ref();
         let mut record = match place.length {
             Some(length) => record_of_length(archive, &place.file, place.offset, length).await?,
-            None => record(archive, &place.file, place.offset, None).await?,
+            None => fetch_record(archive, &place.file, place.offset, None).await?,
         };
         while let Some(chunk) = record.next().await? {
             if chunk_tx.send(Ok(chunk)).await.is_err() {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use archive_formats::digest::Digest;
 use archive_formats::http::{BodyError, PayloadCheck};
-use archive_formats::warc::{Kind, Record};
+use archive_formats::warc::{Record, WarcType};
 use bytes::{Buf, Bytes};
 use viewer_replay::response::{AuditedBody, StoredMessage};
 
@@ -35,12 +35,12 @@ enum BodyRest<'a> {
 
 impl<'a> StoredBody<'a> {
     /// Reads the beginning of a body, and all of it if it is short.
-    pub(super) fn begin(
+    pub(super) fn begin_body(
         message: &StoredMessage,
         record: Record<'a, ArchiveChunks>,
     ) -> Result<Self, RecordError> {
         let length = record
-            .announced()
+            .announced_length()
             .and_then(|length| message.entity_length(length));
         let digest = payload_digest(&record);
         let mut entity = AuditedBody::new(message, record, digest);
@@ -97,7 +97,7 @@ impl<'a> StoredBody<'a> {
         if range.start > 0 || self.length.is_some_and(|length| range.end < length) {
             return Ok(PayloadVerdict::Unchecked);
         }
-        self.judge()
+        self.judge_payload()
     }
 
     /// Returns the next bytes; none at the end.
@@ -118,7 +118,7 @@ impl<'a> StoredBody<'a> {
 
     /// Reads what is left of the record, and returns what the digest of its payload is worth. A record that is damaged
     /// or shorter than it says is an error.
-    pub(crate) fn judge(self) -> Result<PayloadVerdict, RecordError> {
+    pub(crate) fn judge_payload(self) -> Result<PayloadVerdict, RecordError> {
         match self.rest {
             BodyRest::Read(whole) => Ok(whole.verdict),
             BodyRest::Unread(entity) => judge_entity(*entity),
@@ -135,7 +135,7 @@ impl Read for StoredBody<'_> {
             return Ok(0);
         };
         entity.read(out).map_err(|error| {
-            let error = match BodyError::within(&error) {
+            let error = match BodyError::find_within(&error) {
                 Some(fault) => RecordError::Broken(fault.to_string()),
                 None => error.into(),
             };
@@ -146,7 +146,7 @@ impl Read for StoredBody<'_> {
 
 /// Returns the digest that a record names for the payload in it. That of a revisit is of a payload elsewhere.
 fn payload_digest(record: &Record<'_, ArchiveChunks>) -> Option<Digest> {
-    if record.kind() == Kind::Revisit {
+    if record.kind() == WarcType::Revisit {
         return None;
     }
     let digest = record.header().text_of("WARC-Payload-Digest")?;
@@ -157,7 +157,7 @@ fn judge_entity(
     entity: AuditedBody<Record<'_, ArchiveChunks>>,
 ) -> Result<PayloadVerdict, RecordError> {
     let audit = entity.finish()?;
-    let end = audit.block.end().map_err(io::Error::from)?;
+    let end = audit.block.read_end().map_err(io::Error::from)?;
     if !end.complete {
         let defect = end.defects.first().map(ToString::to_string);
         let words =
@@ -181,7 +181,7 @@ pub(crate) fn read_chunk(
 ) -> Result<Option<String>, RecordError> {
     match body.take(most as u64).read_to_end(chunk) {
         Ok(_) => Ok(None),
-        Err(error) => match BodyError::within(&error) {
+        Err(error) => match BodyError::find_within(&error) {
             Some(fault) => Ok(Some(fault.to_string())),
             None => Err(error.into()),
         },

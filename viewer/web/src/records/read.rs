@@ -6,7 +6,7 @@
 use std::io;
 
 use archive_formats::http::HeadError;
-use archive_formats::warc::Reader;
+use archive_formats::warc::WarcReader;
 use tokio::sync::oneshot;
 use viewer_replay::response::StoredMessage;
 
@@ -39,7 +39,7 @@ fn answer_with_record(
     work_rx: oneshot::Receiver<BodyWork>,
     answer: &AnswerSender,
 ) -> Result<(), RecordError> {
-    let mut reader = Reader::new(chunks);
+    let mut reader = WarcReader::new(chunks);
     let mut record = reader
         .next_record()
         .map_err(io::Error::from)?
@@ -49,13 +49,14 @@ fn answer_with_record(
         })?;
     let kind = record.kind();
     let header = record.header().clone();
-    let message = StoredMessage::read(kind, &header, &mut record, LONGEST_HEAD).map_err(
-        |error| match error {
-            HeadError::Io(error) => error.into(),
-            HeadError::TooLarge { .. } => RecordError::Broken(error.to_string()),
-        },
-    )?;
-    let body = StoredBody::begin(&message, record)?;
+    let message =
+        StoredMessage::read_message(kind, &header, &mut record, LONGEST_HEAD).map_err(|error| {
+            match error {
+                HeadError::Io(error) => error.into(),
+                HeadError::TooLarge { .. } => RecordError::Broken(error.to_string()),
+            }
+        })?;
+    let body = StoredBody::begin_body(&message, record)?;
     let opening = RecordOpening {
         kind,
         header,
@@ -75,7 +76,7 @@ fn answer_with_record(
 mod tests {
     use std::time::Duration;
 
-    use archive_formats::warc::{Builder, Kind};
+    use archive_formats::warc::{Builder, WarcType};
     use bytes::Bytes;
     use tokio::sync::mpsc;
     use tokio::task::spawn_blocking;
@@ -86,10 +87,10 @@ mod tests {
     fn long_record() -> Bytes {
         let block = vec![b'x'; 2 << 20];
         let id = "urn:uuid:00000000-0000-4000-8000-000000000001";
-        let record = Builder::new(Kind::Resource, id, "2020-01-01T00:00:00Z")
+        let record = Builder::new(WarcType::Resource, id, "2020-01-01T00:00:00Z")
             .target_uri("http://example.org/")
             .content_type("text/plain");
-        let head = record.head(block.len() as u64).unwrap();
+        let head = record.render_head(block.len() as u64).unwrap();
         [head.as_slice(), &block, b"\r\n\r\n"].concat().into()
     }
 

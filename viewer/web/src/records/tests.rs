@@ -18,7 +18,7 @@ fn nowhere() -> RecordPlace {
 async fn failed_record_gives_its_turn_back() {
     let records = Records::new(Arc::new(FakeArchive::new()), 1, Duration::from_secs(1));
     for _ in 0..3 {
-        let error = tools_testing::in_time(records.open(&nowhere()))
+        let error = tools_testing::in_time(records.open_record(&nowhere()))
             .await
             .unwrap_err();
         assert!(

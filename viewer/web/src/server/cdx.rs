@@ -12,12 +12,12 @@ use axum::http::{HeaderValue, Method, Response, StatusCode, request};
 use futures_util::stream;
 use index_client::CaptureStream;
 use viewer_replay::cdx_server::{
-    AnswerContext, AnswerForm, AnswerWriter, CdxRequest, DEFAULT_PAGE_SIZES, Dialect, PagePlace,
-    PageRequest, Refusal,
+    AnswerContext, AnswerForm, AnswerWriter, CdxRequest, DEFAULT_PAGE_SIZES, Dialect,
+    DialectRefusal, PagePlace, PageRequest,
 };
 
 use super::{Server, Visit, index_failed};
-use crate::answer::{Notice, put};
+use crate::answer::{Notice, put_header};
 
 /// The wait before a client may ask again for what can be answered later, in seconds.
 const AGAIN_AFTER: u32 = 1;
@@ -36,7 +36,7 @@ struct RowStream {
 
 impl Server {
     /// Reads the form of a query that came by POST.
-    pub(super) async fn form(
+    pub(super) async fn read_form(
         &self,
         head: &request::Parts,
         body: Body,
@@ -85,9 +85,9 @@ impl Server {
         match request.pages {
             PageRequest::Whole => self.rows(visit, &request, None).await,
             PageRequest::Count { size } => {
-                let marks = self.walk(visit, &request, u64::MAX).await?;
-                Ok(refusal_response(&match marks.count(size) {
-                    Some(count) => count.answer(dialect),
+                let marks = self.walk_pages(visit, &request, u64::MAX).await?;
+                Ok(refusal_response(&match marks.page_count(size) {
+                    Some(count) => count.answer_count(dialect),
                     None => marks.unfinished().refusal(dialect),
                 }))
             }
@@ -96,8 +96,8 @@ impl Server {
                 let captures = end
                     .saturating_mul(DEFAULT_PAGE_SIZES.block)
                     .saturating_add(1);
-                let marks = self.walk(visit, &request, captures).await?;
-                match marks.place(number, size) {
+                let marks = self.walk_pages(visit, &request, captures).await?;
+                match marks.page_place(number, size) {
                     PagePlace::Beyond { pages } => Ok(match request.page_beyond(pages) {
                         Some(error) => refusal_response(&error.refusal(dialect)),
                         None => with_type(&request.form, Body::empty()),
@@ -126,7 +126,7 @@ impl Server {
         };
         let mut writer = AnswerWriter::new(request, &context, Vec::new());
         if let Some(place) = &place {
-            writer = writer.within(request, place);
+            writer = writer.within_page(request, place);
             if let PagePlace::Known {
                 after: Some(after), ..
             } = place
@@ -185,7 +185,7 @@ impl Server {
             with_type(&request.form, Body::from_stream(pieces))
         };
         if request.dialect == Dialect::OutbackCdx {
-            put(
+            put_header(
                 response.headers_mut(),
                 "outbackcdx-urlkey",
                 request.url_key(),
@@ -197,7 +197,7 @@ impl Server {
 
 /// The reason why there are no more rows.
 enum RowsError {
-    Index(index_client::IndexError),
+    Index(index_client::IndexCallError),
     Answer(String),
 }
 
@@ -223,7 +223,7 @@ impl RowStream {
                 break;
             };
             if self.visit.decide(&capture).is_allowed() {
-                writer.push(capture).map_err(failed)?;
+                writer.push_capture(capture).map_err(failed)?;
                 if writer.output_mut().len() >= PIECE {
                     let piece = std::mem::take(writer.output_mut());
                     self.count = writer.rows();
@@ -234,14 +234,14 @@ impl RowStream {
         let Some(writer) = self.writer.take() else {
             return Ok(None);
         };
-        let (summary, rest) = writer.finish().map_err(failed)?;
+        let (summary, rest) = writer.finish_answer().map_err(failed)?;
         self.count = summary.rows;
         Ok((!rest.is_empty()).then(|| rest.into()))
     }
 }
 
 /// Returns a short answer that is no rows: a refusal, or a number of pages.
-fn refusal_response(refusal: &Refusal) -> Response<Body> {
+fn refusal_response(refusal: &DialectRefusal) -> Response<Body> {
     let mut response = Response::new(Body::from(refusal.body.clone()));
     *response.status_mut() =
         StatusCode::from_u16(refusal.status).unwrap_or(StatusCode::BAD_REQUEST);

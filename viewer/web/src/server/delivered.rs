@@ -12,16 +12,16 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, reque
 use url::Url;
 use viewer_replay::banner::CaptureFault;
 use viewer_replay::content::{ContentKind, document_type, names_kind};
-use viewer_replay::delivery::{Delivery, FetchFacts};
-use viewer_replay::html::escape;
+use viewer_replay::delivery::{DeliveryForm, FetchFacts};
+use viewer_replay::html::escape_html;
 use viewer_replay::policy::{self, HostFacts};
-use viewer_replay::request::{Addresses, Modifier, Target};
-use viewer_replay::response::{Redirects, Reply, ReplyMethod, ReplyOptions};
+use viewer_replay::request::{Addresses, Modifier, ReplayTarget};
+use viewer_replay::response::{Redirects, ReplyHead, ReplyMethod, ReplyOptions};
 use viewer_replay::rewrite::refresh_value;
 
 use super::document::{DocumentForm, DocumentPlan};
-use super::facts::facts;
-use super::raw::{RawRequest, add_faults, response};
+use super::facts::fetch_facts;
+use super::raw::{RawRequest, add_faults, stored_response};
 use super::shown::{CaptureContent, OutgoingCapture};
 use super::{Server, Visit, record_failed};
 use crate::answer::Notice;
@@ -44,21 +44,21 @@ impl<'a> CaptureRequest<'a> {
         Self {
             modifier,
             headers,
-            facts: facts(headers),
+            facts: fetch_facts(headers),
         }
     }
 
-    pub(super) fn delivery(&self) -> Delivery {
-        self.facts.delivery(self.modifier)
+    pub(super) fn answer_form(&self) -> DeliveryForm {
+        self.facts.choose_form(self.modifier)
     }
 }
 
 /// Returns the target of a request that is no GET: its method and its body are in the key.
 pub(super) async fn posted_target(
-    target: Target,
+    target: ReplayTarget,
     head: &request::Parts,
     body: Body,
-) -> Result<Target, Notice> {
+) -> Result<ReplayTarget, Notice> {
     let read = axum::body::to_bytes(body, post::MAX_BODY).await;
     let body = read.map_err(|_too_large| {
         let words = format!("The body is cut, or larger than {} bytes.", post::MAX_BODY);
@@ -70,27 +70,29 @@ pub(super) async fn posted_target(
 
 impl Server {
     /// Answers with a capture.
-    pub(super) async fn deliver(
+    pub(super) async fn deliver_capture(
         &self,
         visit: &Visit,
         asked: &CaptureRequest<'_>,
         answer: OutgoingCapture,
     ) -> Result<Response<Body>, Notice> {
-        let delivery = asked.delivery();
+        let delivery = asked.answer_form();
         let content_type = content_type(&answer.content);
-        let kind = ContentKind::read(content_type.as_deref(), b"");
+        let kind = ContentKind::read_kind(content_type.as_deref(), b"");
         let names_kind = names_kind(content_type.as_deref());
         let calendar = || self.calendar(visit, &answer.url);
         let form = match delivery {
-            Delivery::FramedPage if kind == ContentKind::Page || !names_kind => {
+            DeliveryForm::FramedPage if kind == ContentKind::Page || !names_kind => {
                 DocumentForm::Framed
             }
-            Delivery::NoScript if kind == ContentKind::Page || !names_kind => {
+            DeliveryForm::NoScript if kind == ContentKind::Page || !names_kind => {
                 DocumentForm::NoScript {
                     calendar: calendar(),
                 }
             }
-            Delivery::NoScript | Delivery::StyleSheet if kind == ContentKind::StyleSheet => {
+            DeliveryForm::NoScript | DeliveryForm::StyleSheet
+                if kind == ContentKind::StyleSheet =>
+            {
                 DocumentForm::Sheet
             }
             _ => return Ok(self.serve_unchanged(visit, asked, answer)),
@@ -109,42 +111,42 @@ impl Server {
         answer: OutgoingCapture,
     ) -> Response<Body> {
         let content_type = content_type(&answer.content);
-        let kind = ContentKind::read(content_type.as_deref(), b"");
-        let delivery = asked.delivery();
-        let is_page = matches!(delivery, Delivery::FramedPage | Delivery::RawPage)
-            || (delivery == Delivery::NoScript && asked.facts.is_navigation());
+        let kind = ContentKind::read_kind(content_type.as_deref(), b"");
+        let delivery = asked.answer_form();
+        let is_page = matches!(delivery, DeliveryForm::FramedPage | DeliveryForm::RawPage)
+            || (delivery == DeliveryForm::NoScript && asked.facts.is_navigation());
         let is_redirect = |response: &Response<Body>| {
             response.status().is_redirection()
                 || response.headers().contains_key("x-redirect-status")
         };
-        if is_page && kind == ContentKind::Drawing && delivery != Delivery::RawPage {
+        if is_page && kind == ContentKind::Drawing && delivery != DeliveryForm::RawPage {
             return self.drawing(visit, &answer.content);
         }
         let raw = RawRequest::new(visit, asked.modifier, asked.headers);
-        let mut response = self.raw(visit, &raw, answer);
+        let mut response = self.answer_raw(visit, &raw, answer);
         let headers = response.headers_mut();
-        let around = self.surroundings();
-        let policy = if delivery == (Delivery::WorkerResource { is_thread: true }) {
+        let around = self.host_facts();
+        let policy = if delivery == (DeliveryForm::WorkerResource { is_thread: true }) {
             policy::THREAD.to_owned()
-        } else if matches!(delivery, Delivery::FramedPage | Delivery::NoScript) {
+        } else if matches!(delivery, DeliveryForm::FramedPage | DeliveryForm::NoScript) {
             around.framed_resource()
         } else {
             policy::RAW.to_owned()
         };
-        set(headers, CONTENT_SECURITY_POLICY, &policy);
+        set_header(headers, CONTENT_SECURITY_POLICY, &policy);
         if is_page {
-            set(
+            set_header(
                 headers,
                 CONTENT_TYPE,
                 &document_type(kind, content_type.as_deref()),
             );
         }
-        if delivery == Delivery::FramedPage {
-            secure(headers);
+        if delivery == DeliveryForm::FramedPage {
+            secure_headers(headers);
         }
         // The worker of an operator is not distinguished from programs: to its pages types mean what they meant.
-        let is_for_other = delivery == Delivery::Raw && !self.parts.worker.is_own();
-        let is_for_worker = matches!(delivery, Delivery::WorkerResource { .. });
+        let is_for_other = delivery == DeliveryForm::Raw && !self.parts.worker.is_own();
+        let is_for_worker = matches!(delivery, DeliveryForm::WorkerResource { .. });
         if is_for_worker || is_for_other || is_redirect(&response) {
             response.extensions_mut().insert(SniffMarker);
         }
@@ -170,7 +172,7 @@ impl Server {
         let media = content_type.as_deref();
         let mut reply = document_reply(visit, asked, &shown, media, &form, &base);
         for (name, value) in fields {
-            reply.add(name, value);
+            reply.add_field(name, value);
         }
         let (mut reply, extent) = reply.with_extent(visit.method, &[], None);
         let CaptureContent {
@@ -187,25 +189,25 @@ impl Server {
             url: base,
             problems: known_faults(&payload.body, capture.is_self_redirect && !is_framed),
         };
-        let watched = self.watch(visit, &capture.capture);
+        let watched = self.watch_payload(visit, &capture.capture);
         let work = Box::new(move |body: StoredBody<'_>, answer: &AnswerSender| {
             plan.write_document(body, answer)
         });
         let document = payload.body.begin_document(work).await;
         let document = document.map_err(|error| record_failed(&error))?;
         let media = document_media(document.start, content_type.as_deref());
-        reply.set("Content-Type", media);
+        reply.set_field("Content-Type", media);
         let body = match extent.take {
             Some(0) => Body::empty(),
             _ => Body::from_stream(watched.watch_body(document.body)),
         };
-        let mut response = response(&reply, body);
+        let mut response = stored_response(&reply, body);
         let is_page = document.start.kind == ContentKind::Page;
         let policy = self.document_policy(is_page, is_framed);
         let headers = response.headers_mut();
-        set(headers, CONTENT_SECURITY_POLICY, &policy);
+        set_header(headers, CONTENT_SECURITY_POLICY, &policy);
         if is_framed || is_page {
-            secure(headers);
+            secure_headers(headers);
         }
         if is_framed {
             // The download of a rewritten page would not be what was captured.
@@ -216,7 +218,7 @@ impl Server {
 
     /// Returns the policy of a rewritten document.
     fn document_policy(&self, is_page: bool, is_framed: bool) -> String {
-        let around = self.surroundings();
+        let around = self.host_facts();
         match (is_page, is_framed) {
             (true, true) => around.framed_page(),
             (true, false) => around.no_script(),
@@ -229,30 +231,30 @@ impl Server {
         let capture = &shown.capture.capture;
         let url = capture.original.as_deref().unwrap_or_default();
         let addresses = Addresses::new("", visit.collection.name());
-        let image = addresses.memento(capture.timestamp, Some(Modifier::Image), url);
-        let image = escape(&image);
+        let image = addresses.memento_address(capture.timestamp, Some(Modifier::Image), url);
+        let image = escape_html(&image);
         let html = format!(
             "<!doctype html><meta charset=\"utf-8\"><title>{title}</title><style>html,body{{margin:0}}img{{display:block;\
              max-width:100%}}</style><img src=\"{image}\" alt=\"\">",
-            title = escape(url)
+            title = escape_html(url)
         );
         let mut response = Response::new(match visit.method {
             ReplyMethod::Get => Body::from(html),
             ReplyMethod::Head => Body::empty(),
         });
         let headers = response.headers_mut();
-        set(headers, CONTENT_TYPE, "text/html; charset=utf-8");
+        set_header(headers, CONTENT_TYPE, "text/html; charset=utf-8");
         let policy = format!(
             "{}; style-src 'unsafe-inline'",
-            self.surroundings().framed_resource()
+            self.host_facts().framed_resource()
         );
-        set(headers, CONTENT_SECURITY_POLICY, &policy);
-        secure(headers);
+        set_header(headers, CONTENT_SECURITY_POLICY, &policy);
+        secure_headers(headers);
         response
     }
 
     /// Returns the facts about this host and the page host that policies need.
-    pub(super) fn surroundings(&self) -> HostFacts<'_> {
+    pub(super) fn host_facts(&self) -> HostFacts<'_> {
         HostFacts {
             page_host: self.parts.page_host.as_deref(),
             is_encrypted: self.settings.certificate.is_some()
@@ -282,7 +284,7 @@ fn document_reply(
     media: Option<&[u8]>,
     form: &DocumentForm,
     base: &Url,
-) -> Reply {
+) -> ReplyHead {
     let is_framed = matches!(form, DocumentForm::Framed);
     let is_sheet = matches!(form, DocumentForm::Sheet);
     let time = shown.capture.capture.timestamp;
@@ -301,7 +303,7 @@ fn document_reply(
         is_decoded: true,
     };
     let head = shown.message.head();
-    let mut reply = Reply::new(head, &options);
+    let mut reply = ReplyHead::new(head, &options);
     add_faults(&mut reply, &shown.payload.body);
     if let Some(value) = head.and_then(|head| head.get("refresh")) {
         let addresses = Addresses::new("", visit.collection.name());
@@ -309,7 +311,7 @@ fn document_reply(
         let value = String::from_utf8_lossy(value);
         let refresh = refresh_value(&value, &addresses, modifier, time, base);
         if let Some(refresh) = refresh.filter(|_| !is_sheet) {
-            reply.add("Refresh", refresh);
+            reply.add_field("Refresh", refresh);
         }
     }
     reply
@@ -353,7 +355,7 @@ fn content_type(shown: &CaptureContent) -> Option<Vec<u8>> {
 
 /// Sets the fields of pages: no feature that a page could misuse, no referrer to others, no cache in which it would lie
 /// under the address of the loader.
-pub(super) fn secure(headers: &mut HeaderMap) {
+pub(super) fn secure_headers(headers: &mut HeaderMap) {
     for (name, value) in [
         ("permissions-policy", policy::PERMISSIONS),
         ("referrer-policy", "same-origin"),
@@ -369,7 +371,7 @@ pub(super) fn secure(headers: &mut HeaderMap) {
 }
 
 /// Sets a field whose value is ours.
-pub(super) fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+pub(super) fn set_header(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     match HeaderValue::from_str(value) {
         Ok(value) => drop(headers.insert(name, value)),
         // Without its policy an archived page would be free.

@@ -8,9 +8,9 @@
 use std::io::{BufReader, Read};
 
 use archive_formats::date::Stamp;
-use archive_formats::http::{Head, Limits};
+use archive_formats::http::{DecodeLimits, Head};
 use url::Url;
-use viewer_replay::banner::{Banner, CaptureFault, note};
+use viewer_replay::banner::{Banner, CaptureFault, fault_note};
 use viewer_replay::content::ContentKind;
 use viewer_replay::request::Addresses;
 use viewer_replay::response::decoded_entity;
@@ -33,7 +33,7 @@ const FIRST: &str = concat!(
 const CLOSING: &str = "<!-- --></script></style></textarea></title></select></table>";
 
 /// The limits of a document's encodings: less than a gigabyte, and no bomb.
-const LIMITS: Limits = Limits {
+const LIMITS: DecodeLimits = DecodeLimits {
     output: 256 << 20,
     ratio: 1100,
     codings: 4,
@@ -96,7 +96,7 @@ impl DocumentPlan {
         let mut bytes = Vec::new();
         let fault = read_chunk(&mut decoded, &mut bytes, LARGEST_SHEET + 1)?;
         drop(decoded);
-        let verdict = body.judge()?;
+        let verdict = body.judge_payload()?;
         if bytes.len() > LARGEST_SHEET {
             let words = format!("the style sheet has more than {LARGEST_SHEET} bytes");
             return Err(RecordError::Unfit(words));
@@ -136,23 +136,23 @@ impl DocumentPlan {
             fault: None,
         };
         decoded.read_next(START_OF_PAGE)?;
-        let kind = ContentKind::read(self.content_type.as_deref(), &decoded.chunk);
+        let kind = ContentKind::read_kind(self.content_type.as_deref(), &decoded.chunk);
         if kind != ContentKind::Page {
             let charset = None;
             answer.send_start(DocumentStart { kind, charset })?;
             decoded.copy(answer)?;
-            return body.judge();
+            return body.judge_payload();
         }
         self.problems
             .extend(left_encoded.map(CaptureFault::Encoded));
         let is_mismatch_known = self.problems.contains(&CaptureFault::Digest);
         let mut late_problems = self.write_page(decoded, answer)?;
-        let verdict = body.judge()?;
+        let verdict = body.judge_payload()?;
         if verdict == PayloadVerdict::Differs && !is_mismatch_known {
             late_problems.push(CaptureFault::Digest);
         }
         if !late_problems.is_empty() {
-            let notes: String = late_problems.iter().map(note).collect();
+            let notes: String = late_problems.iter().map(fault_note).collect();
             answer.send_chunk(format!("{CLOSING}{notes}"))?;
         }
         Ok(verdict)
@@ -174,7 +174,7 @@ impl DocumentPlan {
                     calendar,
                 };
                 PageMode::NoScript {
-                    banner: banner.html(&self.problems),
+                    banner: banner.render_html(&self.problems),
                 }
             }
             DocumentForm::Framed | DocumentForm::Sheet => {
@@ -198,12 +198,12 @@ impl DocumentPlan {
         })?;
         let refusal = loop {
             let mut html = Vec::with_capacity(decoded.chunk.len() + decoded.chunk.len() / 4);
-            if let Err(error) = rewriter.write(&decoded.chunk, &mut html) {
+            if let Err(error) = rewriter.write_bytes(&decoded.chunk, &mut html) {
                 answer.send_chunk(html)?;
                 break Some(error.to_string());
             }
             if decoded.is_at_end() {
-                let ended = rewriter.end(&mut html);
+                let ended = rewriter.end_page(&mut html);
                 answer.send_chunk(html)?;
                 break ended.err().map(|error| error.to_string());
             }

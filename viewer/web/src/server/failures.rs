@@ -1,25 +1,27 @@
 //! Failures of the index and of the archive, in words for a visitor. Their own words are for the log.
 
 use archive_client::ClientError;
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use axum::http::StatusCode;
-use index_client::IndexError;
+use index_client::IndexCallError;
 
 use crate::answer::Notice;
 use crate::records::RecordError;
 
 /// Returns the notice for a visitor when the index does not answer. Its own words are for the log.
-pub(super) fn index_failed(error: &IndexError) -> Notice {
+pub(super) fn index_failed(error: &IndexCallError) -> Notice {
     tracing::warn!(%error, "the index does not answer");
     match error.kind {
-        Kind::Invalid => Notice::bad_request(error.message.clone()),
-        Kind::Internal | Kind::Damaged | Kind::Storage => {
-            Notice::unavailable("The index of captures has failed; its operator has to look at it.")
-                .again_after(60)
+        CallErrorKind::Invalid => Notice::bad_request(error.message.clone()),
+        CallErrorKind::Internal | CallErrorKind::Damaged | CallErrorKind::Storage => {
+            Notice::unavailable_notice(
+                "The index of captures has failed; its operator has to look at it.",
+            )
+            .again_after(60)
         }
-        _ => {
-            Notice::unavailable("The index of captures does not answer now; try again in a moment.")
-        }
+        _ => Notice::unavailable_notice(
+            "The index of captures does not answer now; try again in a moment.",
+        ),
     }
 }
 
@@ -30,26 +32,28 @@ pub(super) fn record_failed(error: &RecordError) -> Notice {
         RecordError::Archive(error) => {
             tracing::warn!(%error, "the archive does not serve a record");
             match error {
-                ClientError::NotFound(_) => gone(),
+                ClientError::NotFound(_) => gone_notice(),
                 // The offset lies behind the end of the file, or no record begins there.
                 ClientError::Invalid(_) => Notice::not_found(
                     "The index names a place in the archive where no such record is; tell the people who run the archive.",
                 ),
                 ClientError::Damaged(_) | ClientError::Untrusted(_) | ClientError::Mismatch(_) => {
-                    Notice::damaged(
+                    Notice::damaged_notice(
                         "The archive has this record, and no replica can give it intact now. Its operators have been told.",
                     )
                 }
-                ClientError::Storage(_) | ClientError::Bug(_) => Notice::unavailable(
+                ClientError::Storage(_) | ClientError::Bug(_) => Notice::unavailable_notice(
                     "The archive has failed to read this record; its operators have been told.",
                 )
                 .again_after(60),
-                _ => Notice::unavailable(format!("The archive does not answer now; {again}.")),
+                _ => {
+                    Notice::unavailable_notice(format!("The archive does not answer now; {again}."))
+                }
             }
         }
         RecordError::Broken(words) => {
             tracing::warn!(%words, "a record is broken as it was archived");
-            Notice::damaged(format!(
+            Notice::damaged_notice(format!(
                 "The record is damaged as it was archived: {words}."
             ))
         }
@@ -64,11 +68,11 @@ pub(super) fn record_failed(error: &RecordError) -> Notice {
             )
         }
         RecordError::Unread(_) | RecordError::Stopped => {
-            Notice::unavailable(format!("The server stops; {again}."))
+            Notice::unavailable_notice(format!("The server stops; {again}."))
         }
     }
 }
 
-pub(super) fn gone() -> Notice {
+pub(super) fn gone_notice() -> Notice {
     Notice::not_found("The index knows this capture, and its file is not in the archive any more.")
 }

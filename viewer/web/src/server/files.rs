@@ -17,10 +17,10 @@ use axum::http::header::RANGE;
 use axum::http::{HeaderMap, HeaderValue, Response};
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use tokio::sync::OwnedSemaphorePermit;
-use viewer_replay::access::{AccessVerdict, Decision};
-use viewer_replay::response::Reply;
+use viewer_replay::access::{AccessDecision, AccessVerdict};
+use viewer_replay::response::ReplyHead;
 
-use super::raw::response;
+use super::raw::stored_response;
 use super::{Server, Visit, record_failed};
 use crate::answer::Notice;
 use crate::records::{RecordError, RecordPlace};
@@ -44,15 +44,15 @@ impl Server {
         )?;
         let turn = self.turn().await?;
         let archive = self.parts.records.archive();
-        let whole = FileRange::whole(name.clone());
+        let whole = FileRange::whole_file(name.clone());
         let reading = archive.get(&whole).await.map_err(file_failed)?;
         let length = reading.admission.size;
-        let mut reply = Reply {
+        let mut reply = ReplyHead {
             status: 200,
             fields: Vec::new(),
         };
-        reply.add("Content-Type", media(file));
-        reply.add("Content-Disposition", attachment(file));
+        reply.add_field("Content-Type", media(file));
+        reply.add_field("Content-Disposition", attachment(file));
         let ranges: Vec<&[u8]> = headers
             .get_all(RANGE)
             .iter()
@@ -75,7 +75,7 @@ impl Server {
                 begun_body(PermittedReading(reading, turn)).await?
             }
         };
-        Ok(response(&reply, body))
+        Ok(stored_response(&reply, body))
     }
 
     /// Answers with one record, byte for byte as it is archived.
@@ -93,7 +93,7 @@ impl Server {
         if !visit.collection.has_file(file) {
             return Err(no_file());
         }
-        let opened = self.parts.records.open(&place).await;
+        let opened = self.parts.records.open_record(&place).await;
         let header = opened.map_err(|error| record_failed(&error))?.header;
         refuse(&match capture(&header, file) {
             Some(capture) => visit.decide(&capture),
@@ -103,16 +103,16 @@ impl Server {
         })?;
         let stored = self.parts.records.open_stored(&place).await;
         let stored = stored.map_err(|error| record_failed(&error))?;
-        let mut reply = Reply {
+        let mut reply = ReplyHead {
             status: 200,
             fields: Vec::new(),
         };
-        reply.add("Content-Type", "application/octet-stream");
-        reply.add(
+        reply.add_field("Content-Type", "application/octet-stream");
+        reply.add_field(
             "Content-Disposition",
             attachment(&format!("{offset}-{file}")),
         );
-        Ok(response(&reply, Body::from_stream(stored)))
+        Ok(stored_response(&reply, Body::from_stream(stored)))
     }
 
     /// Answers with the metadata files of a harvest job, one after the other.
@@ -147,7 +147,7 @@ impl Server {
             .ok_or_else(|| refusal.unwrap_or_else(nothing))?;
         let archive = Arc::clone(self.parts.records.archive());
         let begun = archive
-            .get(&FileRange::whole(first.clone()))
+            .get(&FileRange::whole_file(first.clone()))
             .await
             .map_err(file_failed)?;
         let files = FilesInTurn {
@@ -164,16 +164,16 @@ impl Server {
                 Err(error) => Some((Err(error), None)),
             }
         });
-        let mut reply = Reply {
+        let mut reply = ReplyHead {
             status: 200,
             fields: Vec::new(),
         };
-        reply.add("Content-Type", media(first.as_str()));
-        reply.add(
+        reply.add_field("Content-Type", media(first.as_str()));
+        reply.add_field(
             "Content-Disposition",
             attachment(&format!("{job}-metadata")),
         );
-        Ok(response(&reply, begun_body(pieces).await?))
+        Ok(stored_response(&reply, begun_body(pieces).await?))
     }
 
     async fn metadata_files(&self, job: &str) -> Result<Vec<FileName>, Notice> {
@@ -190,7 +190,7 @@ impl Server {
                 ListItem::End(end) if end.gaps.is_empty() => {}
                 ListItem::End(_) => {
                     let words = "A part of the archive does not answer, so that files of this job may be missing; try again.";
-                    return Err(Notice::unavailable(words));
+                    return Err(Notice::unavailable_notice(words));
                 }
             }
             if names.len() > MOST_METADATA {
@@ -202,7 +202,7 @@ impl Server {
     }
 
     async fn turn(&self) -> Result<OwnedSemaphorePermit, Notice> {
-        let turn = self.parts.records.turn().await;
+        let turn = self.parts.records.take_turn().await;
         turn.map_err(|error| record_failed(&error))
     }
 }
@@ -227,7 +227,7 @@ impl FilesInTurn {
             let Some(name) = self.names.pop_front() else {
                 return Ok(None);
             };
-            self.current = Some(self.archive.get(&FileRange::whole(name)).await?);
+            self.current = Some(self.archive.get(&FileRange::whole_file(name)).await?);
         }
     }
 }
@@ -263,10 +263,10 @@ async fn begun_body(
 /// Returns the capture that a record is, as far as rules look: a URL at a time.
 fn capture(header: &Header, file: &str) -> Option<Capture> {
     let url = header
-        .uri("WARC-Target-URI")
+        .read_uri("WARC-Target-URI")
         .filter(|url| !url.is_empty())?;
     let date = header.text_of("WARC-Date")?;
-    let date = WarcDate::read(date.trim(), DateReading::Lenient).ok()?;
+    let date = WarcDate::read_date(date.trim(), DateReading::Lenient).ok()?;
     let mut capture = Capture::new(UrlKey::parse(url.as_bytes()).as_str(), date.stamp());
     capture.file = Some(file.to_owned());
     Some(capture)
@@ -276,10 +276,10 @@ fn file_name(file: &str) -> Result<FileName, Notice> {
     FileName::new(file).map_err(|error| Notice::bad_request(format!("`arcFile`: {error}.")))
 }
 
-fn refuse(decision: &Decision) -> Result<(), Notice> {
+fn refuse(decision: &AccessDecision) -> Result<(), Notice> {
     match decision.verdict {
         AccessVerdict::Allow => Ok(()),
-        AccessVerdict::Block => Err(Notice::blocked()),
+        AccessVerdict::Block => Err(Notice::blocked_notice()),
         AccessVerdict::Exclude => Err(no_file()),
     }
 }

@@ -7,19 +7,19 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use archive_formats::digest::{Algorithm, digest};
+use archive_formats::digest::{Algorithm, digest_bytes};
 use axum::body::{Body, Bytes};
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use viewer_replay::delivery::Delivery;
-use viewer_replay::html::escape;
+use viewer_replay::delivery::DeliveryForm;
+use viewer_replay::html::escape_html;
 use viewer_replay::policy;
-use viewer_replay::request::{Addresses, Modifier, RequestedTime, Target, header_safe};
+use viewer_replay::request::{Addresses, Modifier, ReplayTarget, RequestedTime, header_safe};
 
-use super::delivered::{secure, set};
-use super::facts::facts;
+use super::delivered::{secure_headers, set_header};
+use super::facts::fetch_facts;
 use super::mementos::MementoRequest;
 use super::{Server, Visit};
 use crate::answer::Notice;
@@ -50,7 +50,7 @@ pub(crate) struct WorkerScript {
 
 /// The reason why the worker of the operator cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum WorkerError {
+pub enum WorkerScriptError {
     /// The file of the worker cannot be read.
     #[error("replay.service_worker: cannot read {}: {source}", .path.display())]
     Read {
@@ -66,7 +66,7 @@ pub enum WorkerError {
 
 impl WorkerScript {
     /// Returns our worker, or the one in a file.
-    pub(crate) fn open(file: Option<&Path>) -> Result<Self, WorkerError> {
+    pub(crate) fn open_script(file: Option<&Path>) -> Result<Self, WorkerScriptError> {
         let Some(path) = file else {
             return Ok(Self::new(Bytes::from_static(OWN_WORKER.as_bytes()), true));
         };
@@ -74,19 +74,19 @@ impl WorkerScript {
         let read =
             File::open(path).and_then(|file| file.take(LARGEST_WORKER + 1).read_to_end(&mut bytes));
         let path = || path.to_owned();
-        read.map_err(|source| WorkerError::Read {
+        read.map_err(|source| WorkerScriptError::Read {
             path: path(),
             source,
         })?;
         if bytes.is_empty() || bytes.len() as u64 > LARGEST_WORKER {
-            return Err(WorkerError::Size(path()));
+            return Err(WorkerScriptError::Size(path()));
         }
         Ok(Self::new(bytes.into(), false))
     }
 
     fn new(bytes: Bytes, is_own: bool) -> Self {
         let loader = if is_own { LOADER } else { OTHER_LOADER };
-        let hash = digest(Algorithm::Sha256, loader.as_bytes());
+        let hash = digest_bytes(Algorithm::Sha256, loader.as_bytes());
         Self {
             bytes,
             is_own,
@@ -115,7 +115,7 @@ impl Server {
         if path == WORKER {
             return Some(Ok(self.own_worker()));
         }
-        facts(headers)
+        fetch_facts(headers)
             .is_service_worker()
             .then(|| Err(archived_worker()))
     }
@@ -124,7 +124,7 @@ impl Server {
         let worker = &self.parts.worker;
         let mut response = Response::new(Body::from(worker.bytes.clone()));
         let headers = response.headers_mut();
-        set(headers, CONTENT_TYPE, "text/javascript; charset=utf-8");
+        set_header(headers, CONTENT_TYPE, "text/javascript; charset=utf-8");
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert("service-worker-allowed", HeaderValue::from_static("/"));
         headers.insert(
@@ -137,7 +137,7 @@ impl Server {
             // The worker of the operator may load parts of itself, and has to ask its own host as ours does.
             "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; connect-src 'self'"
         };
-        set(headers, CONTENT_SECURITY_POLICY, policy);
+        set_header(headers, CONTENT_SECURITY_POLICY, policy);
         response
     }
 
@@ -145,7 +145,7 @@ impl Server {
     pub(super) fn instead_of_page(
         &self,
         visit: &Visit,
-        delivery: Delivery,
+        delivery: DeliveryForm,
         time: Option<&RequestedTime>,
         request: MementoRequest<'_>,
     ) -> Option<Result<Response<Body>, Notice>> {
@@ -153,9 +153,9 @@ impl Server {
             modifier, target, ..
         } = request;
         match delivery {
-            Delivery::Loader => Some(Ok(self.loader(visit, time, modifier, target))),
-            Delivery::FramePage => Some(self.frame_page(visit, time, target)),
-            Delivery::ServiceWorker => Some(Err(archived_worker())),
+            DeliveryForm::Loader => Some(Ok(self.loader(visit, time, modifier, target))),
+            DeliveryForm::FramePage => Some(self.frame_page(visit, time, target)),
+            DeliveryForm::ServiceWorker => Some(Err(archived_worker())),
             _ => None,
         }
     }
@@ -165,7 +165,7 @@ impl Server {
         &self,
         visit: &Visit,
         time: Option<&RequestedTime>,
-        target: &Target,
+        target: &ReplayTarget,
     ) -> Option<String> {
         let host = self.parts.page_host.as_ref()?;
         let collection = visit.collection.name();
@@ -179,7 +179,7 @@ impl Server {
         &self,
         visit: &Visit,
         time: Option<&RequestedTime>,
-        target: &Target,
+        target: &ReplayTarget,
     ) -> Result<Response<Body>, Notice> {
         let Some(address) = self.frame_address(visit, time, target) else {
             let addresses = Addresses::new("", visit.collection.name());
@@ -190,8 +190,8 @@ impl Server {
             let words = "This address is for the frame of a page on another host, which keeps archived pages apart from \
                          everything else.";
             return Err(Notice::new(StatusCode::OK, "Shown in a frame only", words)
-                .and(format!("Without scripts the page is at {plain}"))
-                .and(
+                .and_words(format!("Without scripts the page is at {plain}"))
+                .and_words(
                     "The people who run this server name the other host in the setting web.url.",
                 ));
         };
@@ -216,19 +216,19 @@ impl Server {
         visit: &Visit,
         time: Option<&RequestedTime>,
         modifier: Option<Modifier>,
-        target: &Target,
+        target: &ReplayTarget,
     ) -> Response<Body> {
         let collection = visit.collection.name();
         let digits = time.map_or("", RequestedTime::digits);
         let modifier = modifier.map_or("", Modifier::name);
         let url = header_safe(target.url());
-        let own = escape(&format!("/{collection}/{digits}{modifier}/{url}"));
+        let own = escape_html(&format!("/{collection}/{digits}{modifier}/{url}"));
         let plain = match time {
-            Some(_) => escape(&format!("/{collection}/{digits}/{url}")),
-            None => escape(&format!("/{collection}/{url}")),
+            Some(_) => escape_html(&format!("/{collection}/{digits}/{url}")),
+            None => escape_html(&format!("/{collection}/{url}")),
         };
         let page = self.frame_address(visit, time, target);
-        let page = escape(&page.unwrap_or_default());
+        let page = escape_html(&page.unwrap_or_default());
         let worker = &self.parts.worker;
         let script = worker.loader();
         let html = format!(
@@ -245,10 +245,10 @@ impl Server {
         );
         let mut response = Response::new(Body::from(html));
         let headers = response.headers_mut();
-        set(headers, CONTENT_TYPE, "text/html; charset=utf-8");
-        let policy = self.surroundings().loader(&worker.loader_hash);
-        set(headers, CONTENT_SECURITY_POLICY, &policy);
-        secure(headers);
+        set_header(headers, CONTENT_TYPE, "text/html; charset=utf-8");
+        let policy = self.host_facts().loader_script(&worker.loader_hash);
+        set_header(headers, CONTENT_SECURITY_POLICY, &policy);
+        secure_headers(headers);
         response
     }
 }

@@ -6,11 +6,11 @@ use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::{CaptureQuery, KeyMatch, Limit, MAX_FILTERS, Order};
 use archive_formats::date::Stamp;
 use archive_formats::surt::UrlKey;
-use index_client::IndexError;
-use viewer_replay::access::{AccessVerdict, Decision};
+use index_client::IndexCallError;
+use viewer_replay::access::{AccessDecision, AccessVerdict};
 use viewer_replay::busters::BustedUrl;
-use viewer_replay::memento::{Neighbours, nearest};
-use viewer_replay::request::Target;
+use viewer_replay::memento::{Neighbours, nearest_capture};
+use viewer_replay::request::ReplayTarget;
 
 use super::{Server, Visit};
 
@@ -44,16 +44,17 @@ impl Server {
     }
 
     /// Returns the captures of a key that are nearest to a time, without those that the visitor may not know of.
-    pub(super) async fn near(
+    pub(super) async fn find_near(
         &self,
         visit: &Visit,
         key: &UrlKey,
         time: Stamp,
-    ) -> Result<NearbyCaptures, IndexError> {
+    ) -> Result<NearbyCaptures, IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
         query.order = Order::Closest(time);
         let query = Self::in_collection(visit, query);
-        self.collect(&query, |capture| visit.decide(capture)).await
+        self.collect_captures(&query, |capture| visit.decide(capture))
+            .await
     }
 
     /// Returns the captures of a URL that are nearest to a time. If there are none, those of URLs that are the same but
@@ -61,16 +62,16 @@ impl Server {
     pub(super) async fn near_target(
         &self,
         visit: &Visit,
-        target: &Target,
+        target: &ReplayTarget,
         time: Stamp,
-    ) -> Result<NearbyCaptures, IndexError> {
-        let near = self.near(visit, target.key(), time).await?;
+    ) -> Result<NearbyCaptures, IndexCallError> {
+        let near = self.find_near(visit, target.key(), time).await?;
         let may_be_busted = target.is_of_get() && near.captures.is_empty();
-        let busted = BustedUrl::read(target.url()).filter(|_| may_be_busted);
+        let busted = BustedUrl::read_url(target.url()).filter(|_| may_be_busted);
         let Some(busted) = busted else {
             return Ok(near);
         };
-        let plain = self.near(visit, busted.key(), time).await?;
+        let plain = self.find_near(visit, busted.key(), time).await?;
         if !plain.captures.is_empty() {
             return Ok(plain);
         }
@@ -83,7 +84,7 @@ impl Server {
         visit: &Visit,
         busted: &BustedUrl,
         time: Stamp,
-    ) -> Result<NearbyCaptures, IndexError> {
+    ) -> Result<NearbyCaptures, IndexCallError> {
         let mut query = CaptureQuery::new(busted.keys());
         query.limit = Some(Limit::First(MOST_BUSTED));
         let query = Self::in_collection(visit, query);
@@ -96,7 +97,7 @@ impl Server {
                 captures.push(capture);
             }
         }
-        captures.sort_by(|one, other| Order::Closest(time).compare(one, other));
+        captures.sort_by(|one, other| Order::Closest(time).compare_captures(one, other));
         let nearest = captures
             .iter()
             .min_by_key(|capture| distance(capture, time));
@@ -115,19 +116,19 @@ impl Server {
         visit: &Visit,
         key: &UrlKey,
         time: Stamp,
-    ) -> Result<NearbyCaptures, IndexError> {
+    ) -> Result<NearbyCaptures, IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(key.clone()));
         query.order = Order::Closest(time);
-        self.collect(&query, |capture| visit.decide_anywhere(capture))
+        self.collect_captures(&query, |capture| visit.decide_anywhere(capture))
             .await
     }
 
     /// Returns the captures of a query that a decision does not exclude.
-    pub(super) async fn collect(
+    pub(super) async fn collect_captures(
         &self,
         query: &CaptureQuery,
-        decide: impl Fn(&Capture) -> Decision,
-    ) -> Result<NearbyCaptures, IndexError> {
+        decide: impl Fn(&Capture) -> AccessDecision,
+    ) -> Result<NearbyCaptures, IndexCallError> {
         let mut stream = self.parts.index.query(query).await?;
         let mut captures = Vec::new();
         while let Some(capture) = stream.next().await? {
@@ -150,12 +151,12 @@ impl Server {
 
     /// Returns the neighbours of a capture among the others of its key: which one comes before and after it, which are
     /// the first and the last.
-    pub(super) async fn neighbours(
+    pub(super) async fn find_neighbours(
         &self,
         visit: &Visit,
         shown: &Capture,
         near: &NearbyCaptures,
-    ) -> Result<Neighbours, IndexError> {
+    ) -> Result<Neighbours, IndexCallError> {
         let mut times: Vec<Stamp> = near
             .captures
             .iter()
@@ -163,24 +164,24 @@ impl Server {
             .collect();
         times.sort_unstable();
         let this = shown.timestamp;
-        let found = nearest(&times, Some(this)).map(|found| found.neighbours);
+        let found = nearest_capture(&times, Some(this)).map(|found| found.neighbours);
         let mut neighbours = found
             .filter(|found| found.this == this)
             .unwrap_or_else(|| Neighbours::alone(this));
         if !near.is_all {
-            neighbours.first = self.end(visit, &shown.key, Order::Ascending).await?;
-            neighbours.last = self.end(visit, &shown.key, Order::Descending).await?;
+            neighbours.first = self.end_walk(visit, &shown.key, Order::Ascending).await?;
+            neighbours.last = self.end_walk(visit, &shown.key, Order::Descending).await?;
         }
         Ok(neighbours)
     }
 
     /// Returns the time of the first capture in an order that the visitor may know of.
-    pub(super) async fn end(
+    pub(super) async fn end_walk(
         &self,
         visit: &Visit,
         key: &str,
         order: Order,
-    ) -> Result<Option<Stamp>, IndexError> {
+    ) -> Result<Option<Stamp>, IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(UrlKey::from_index(key)));
         query.order = order;
         let query = Self::in_collection(visit, query);

@@ -4,14 +4,14 @@ use archive_formats::date::Stamp;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use viewer_replay::memento::{
-    self, Field, Preference, TimeGate, TimeGateStyle, accept_datetime, empty_time_gate,
+    self, AnswerField, Preference, TimeGate, TimeGateStyle, accept_datetime, empty_time_gate,
 };
-use viewer_replay::request::{Modifier, RequestedTime, Target};
+use viewer_replay::request::{Modifier, ReplayTarget, RequestedTime};
 
 use super::delivered::CaptureRequest;
 use super::shown::{OutgoingCapture, no_capture_of};
 use super::{Server, Visit, index_failed};
-use crate::answer::{Notice, put};
+use crate::answer::{Notice, put_header};
 use crate::settings::TimeGateAnswer;
 
 /// The request for a capture of a URL, with what the client prefers.
@@ -19,14 +19,14 @@ use crate::settings::TimeGateAnswer;
 pub(super) struct MementoRequest<'a> {
     /// The modifier in its path.
     pub(super) modifier: Option<Modifier>,
-    pub(super) target: &'a Target,
+    pub(super) target: &'a ReplayTarget,
     pub(super) headers: &'a HeaderMap,
 }
 
 impl<'a> MementoRequest<'a> {
     pub(super) const fn new(
         modifier: Option<Modifier>,
-        target: &'a Target,
+        target: &'a ReplayTarget,
         headers: &'a HeaderMap,
     ) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl Server {
             modifier,
             ..request
         };
-        if let Some(other) = self.instead_of_page(visit, asked.delivery(), None, preferred) {
+        if let Some(other) = self.instead_of_page(visit, asked.answer_form(), None, preferred) {
             return other;
         }
         let wanted = accept_datetime(values(headers, "accept-datetime"))
@@ -70,9 +70,9 @@ impl Server {
         if near.captures.is_empty() {
             return Err(nothing(no_capture_of(target)));
         }
-        let shown = self.show(visit, &near).await.map_err(nothing)?;
+        let shown = self.show_capture(visit, &near).await.map_err(nothing)?;
         let capture = &shown.capture.capture;
-        let neighbours = self.neighbours(visit, capture, &near).await;
+        let neighbours = self.find_neighbours(visit, capture, &near).await;
         let neighbours = neighbours.map_err(|error| index_failed(&error))?;
         let url = capture
             .original
@@ -84,8 +84,8 @@ impl Server {
             TimeGateAnswer::Redirect => TimeGateStyle::Redirect,
         };
         let gate = TimeGate { style, modifier };
-        let mut fields = gate.fields(&visit.addresses, &url, &neighbours);
-        fields.extend(applied.map(Preference::applied));
+        let mut fields = gate.gate_fields(&visit.addresses, &url, &neighbours);
+        fields.extend(applied.map(Preference::applied_field));
         if style == TimeGateStyle::Redirect {
             return Ok(redirect(fields));
         }
@@ -94,11 +94,11 @@ impl Server {
             url,
             fields,
         };
-        Box::pin(self.deliver(visit, &asked, answer)).await
+        Box::pin(self.deliver_capture(visit, &asked, answer)).await
     }
 
     /// Answers with the capture at a time, or the one nearest to it.
-    pub(super) async fn memento(
+    pub(super) async fn answer_memento(
         &self,
         visit: &Visit,
         time: &RequestedTime,
@@ -116,7 +116,8 @@ impl Server {
             modifier,
             ..request
         };
-        if let Some(other) = self.instead_of_page(visit, asked.delivery(), Some(time), preferred) {
+        if let Some(other) = self.instead_of_page(visit, asked.answer_form(), Some(time), preferred)
+        {
             return other;
         }
         let near = self.near_target(visit, target, time.stamp()).await;
@@ -124,31 +125,33 @@ impl Server {
         if near.captures.is_empty() {
             return Err(no_capture_of(target));
         }
-        let shown = self.show(visit, &near).await?;
+        let shown = self.show_capture(visit, &near).await?;
         let capture = &shown.capture.capture;
-        let neighbours = self.neighbours(visit, capture, &near).await;
+        let neighbours = self.find_neighbours(visit, capture, &near).await;
         let neighbours = neighbours.map_err(|error| index_failed(&error))?;
         let url = capture
             .original
             .as_deref()
             .unwrap_or(target.url())
             .to_owned();
-        let mut fields = memento::memento(&visit.addresses, &url, &neighbours);
+        let mut fields = memento::memento_fields(&visit.addresses, &url, &neighbours);
         if capture.timestamp != time.stamp() || url != target.url() {
-            let address = visit.addresses.memento(capture.timestamp, modifier, &url);
+            let address = visit
+                .addresses
+                .memento_address(capture.timestamp, modifier, &url);
             fields.push(("Content-Location", address));
         }
         // Also where nothing was preferred: a cache must not give this answer to who prefers another one.
         if is_negotiable {
             fields.push(("Vary", "prefer".to_owned()));
         }
-        fields.extend(applied.map(Preference::applied));
+        fields.extend(applied.map(Preference::applied_field));
         let answer = OutgoingCapture {
             content: shown,
             url,
             fields,
         };
-        Box::pin(self.deliver(visit, &asked, answer)).await
+        Box::pin(self.deliver_capture(visit, &asked, answer)).await
     }
 }
 
@@ -160,7 +163,7 @@ fn preferred_modifier(
     if modifier.is_some() {
         return (modifier, None);
     }
-    let preference = Preference::read(values(headers, "prefer"));
+    let preference = Preference::read_preference(values(headers, "prefer"));
     match preference {
         // Without a modifier pages are rewritten anyway.
         Some(Preference::Rewritten) => (None, preference),
@@ -173,11 +176,11 @@ fn values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u
     headers.get_all(name).into_iter().map(HeaderValue::as_bytes)
 }
 
-fn redirect(fields: Vec<Field>) -> Response<Body> {
+fn redirect(fields: Vec<AnswerField>) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
     for (name, value) in fields {
-        put(response.headers_mut(), name, &value);
+        put_header(response.headers_mut(), name, &value);
     }
     response
 }

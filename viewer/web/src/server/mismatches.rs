@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// Returns the watch over the payload of a capture on its way to the client.
-    pub(super) fn watch(&self, visit: &Visit, capture: &Capture) -> PayloadWatch {
+    pub(super) fn watch_payload(&self, visit: &Visit, capture: &Capture) -> PayloadWatch {
         let instruments = &self.parts.instruments;
         PayloadWatch {
             capture: capture.clone(),

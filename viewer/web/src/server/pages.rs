@@ -41,7 +41,7 @@ impl PageCache {
 
 impl Server {
     /// Walks over the captures of a question until a number of them is known, or a limit is reached.
-    pub(super) async fn walk(
+    pub(super) async fn walk_pages(
         &self,
         visit: &Visit,
         request: &CdxRequest,
@@ -57,8 +57,8 @@ impl Server {
         let known = self.page_cache.take(&question).filter(|_| goes_on);
         let mut marks = known.unwrap_or_else(|| PageMarks::new(&DEFAULT_PAGE_SIZES));
         // An end that was reached may have moved: what follows the archive grows.
-        marks.reopen();
-        if marks.walked() >= captures || marks.is_full() {
+        marks.reopen_marks();
+        if marks.walked_captures() >= captures || marks.is_full() {
             self.page_cache.keep(question, marks.clone());
             return Ok(marks);
         }
@@ -74,15 +74,15 @@ impl Server {
             .await
             .map_err(|error| index_failed(&error))?;
         let mut walked = 0;
-        while marks.walked() < captures && walked < limit && !marks.is_full() {
+        while marks.walked_captures() < captures && walked < limit && !marks.is_full() {
             let next = stream.next().await.map_err(|error| index_failed(&error))?;
             let Some(capture) = next else {
-                marks.finish();
+                marks.finish_marks();
                 break;
             };
             walked += 1;
             if visit.decide(&capture).is_allowed() {
-                marks.push(&capture);
+                marks.push_capture(&capture);
             } else {
                 marks.pass_over(&capture);
             }
@@ -92,7 +92,7 @@ impl Server {
     }
 
     /// Returns the collections, in words.
-    pub(super) fn home(&self, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn home_page(&self, headers: &HeaderMap) -> Response<Body> {
         let names: Vec<&str> = self.parts.collections.names().collect();
         let words = format!("Collections: {}.", names.join(", "));
         Notice::new(
@@ -100,15 +100,15 @@ impl Server {
             "The replay server of a Holdfast archive",
             words,
         )
-        .and(SERVED)
-        .response(headers)
+        .and_words(SERVED)
+        .to_response(headers)
     }
 }
 
 /// Returns a collection, in words.
 pub(super) fn collection_page(visit: &Visit, headers: &HeaderMap) -> Response<Body> {
     let title = format!("Collection {}", visit.collection.name());
-    Notice::new(StatusCode::OK, &title, SERVED).response(headers)
+    Notice::new(StatusCode::OK, &title, SERVED).to_response(headers)
 }
 
 /// The addresses that are served, in words.
@@ -130,7 +130,7 @@ impl Server {
         let location = location.map(|host| HeaderValue::from_str(&format!("{host}{path}")));
         let Some(Ok(location)) = location else {
             let title = "Not served here";
-            return Err(Notice::new(StatusCode::NOT_IMPLEMENTED, title, words).and(SERVED));
+            return Err(Notice::new(StatusCode::NOT_IMPLEMENTED, title, words).and_words(SERVED));
         };
         let mut response = Response::new(Body::empty());
         *response.status_mut() = status;

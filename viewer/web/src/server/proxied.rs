@@ -21,15 +21,15 @@ use viewer_proxy::{CaptureAnswer, CaptureRequest, NoAnswer, ProxiedArchive, Stor
 use viewer_replay::access::PeerFacts;
 use viewer_replay::memento::proxied_memento;
 use viewer_replay::request::Addresses;
-use viewer_replay::response::{Reply, ReplyMethod};
+use viewer_replay::response::{ReplyHead, ReplyMethod};
 
 use super::look_up::NearbyCaptures;
-use super::raw::{add_faults, body, plain_response};
+use super::raw::{add_faults, plain_response, stored_body};
 use super::request_guard::{GuardedBody, RequestGuard};
 use super::shown::{CaptureContent, no_capture_of};
 use super::{NO_ROOM, Server, Visit, index_failed, record_failed};
 use crate::answer::Notice;
-use crate::collections::{ReplayCollection, job_of, outside};
+use crate::collections::{ReplayCollection, job_of, outside_decision};
 use crate::records::RecordError;
 
 /// The most harvest jobs that the index filters by; of more, each capture is looked at here.
@@ -41,16 +41,16 @@ impl ProxiedArchive for Server {
         let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() else {
             instruments.turned_away.inc();
             let words = "The server answers as many requests as it may; try again in a moment.";
-            let notice = Notice::unavailable(words).again_after(NO_ROOM);
-            return CaptureAnswer::Answered(notice.response(request.headers));
+            let notice = Notice::unavailable_notice(words).again_after(NO_ROOM);
+            return CaptureAnswer::Answered(notice.to_response(request.headers));
         };
-        let guard = RequestGuard::begin(instruments.under_way.clone(), permit);
+        let guard = RequestGuard::begin_request(instruments.under_way.clone(), permit);
         let begun = self.parts.clock.instant();
         let limit = self.settings.answer_time.duration();
         let answered = self
             .parts
             .clock
-            .timeout(limit, self.find_capture(&request))
+            .run_with_timeout(limit, self.find_capture(&request))
             .await;
         let response = match answered {
             Ok(Ok(response)) => response,
@@ -58,14 +58,14 @@ impl ProxiedArchive for Server {
                 instruments.count_answer(404);
                 return CaptureAnswer::Missing(notice.words());
             }
-            Ok(Err(notice)) => notice.response(request.headers),
+            Ok(Err(notice)) => notice.to_response(request.headers),
             Err(_elapsed) => {
                 let words = "The archive or its index did not answer in time; try again.";
-                Notice::unavailable(words).response(request.headers)
+                Notice::unavailable_notice(words).to_response(request.headers)
             }
         };
         instruments.count_answer(response.status().as_u16());
-        let taken = self.parts.clock.since(begun);
+        let taken = self.parts.clock.elapsed_since(begun);
         instruments.first_byte.observe(taken.as_secs_f64());
         CaptureAnswer::Answered(response.map(|body| Body::new(GuardedBody::new(body, guard))))
     }
@@ -73,7 +73,7 @@ impl ProxiedArchive for Server {
     async fn serve_stored(&self, request: StoredRequest<'_>) -> Response<Body> {
         let collection = match self.find_collection(request.collection) {
             Ok(collection) => collection,
-            Err(notice) => return notice.response(request.headers),
+            Err(notice) => return notice.to_response(request.headers),
         };
         // The routes of the replay listener, and their decision.
         let path = format!("/{}{}", collection.name(), request.path_and_query);
@@ -84,14 +84,14 @@ impl ProxiedArchive for Server {
         let asked = Request::builder().method(method).uri(path);
         let Ok(mut asked) = asked.body(Body::empty()) else {
             let notice = Notice::bad_request("The command has characters that no address has.");
-            return notice.response(request.headers);
+            return notice.to_response(request.headers);
         };
         for name in [RANGE, axum::http::header::ACCEPT] {
             for value in request.headers.get_all(&name) {
                 asked.headers_mut().append(&name, value.clone());
             }
         }
-        self.answer(SocketAddr::from((request.client, 0)), asked)
+        self.answer_request(SocketAddr::from((request.client, 0)), asked)
             .await
     }
 
@@ -109,7 +109,7 @@ impl ProxiedArchive for Server {
         let listed = self
             .parts
             .clock
-            .timeout(limit, self.jobs_with_files(collection, jobs));
+            .run_with_timeout(limit, self.jobs_with_files(collection, jobs));
         match listed.await {
             Ok(found) => found.map_err(notice),
             Err(_elapsed) => Err(NoAnswer::Unavailable(
@@ -143,7 +143,7 @@ impl Server {
         if near.captures.is_empty() {
             return Err(no_capture_of(request.target));
         }
-        let shown = self.show(&visit, &near).await?;
+        let shown = self.show_capture(&visit, &near).await?;
         Ok(self.as_archived(&visit, shown, request))
     }
 
@@ -162,25 +162,25 @@ impl Server {
             .media()
             .or(payload.message.media())
             .map(<[u8]>::to_vec);
-        let mut reply = Reply::as_archived(message.head(), media.as_deref());
+        let mut reply = ReplyHead::as_archived(message.head(), media.as_deref());
         add_faults(&mut reply, &payload.body);
         let url = request.target.url();
         for (name, value) in proxied_memento(url, capture.capture.timestamp) {
-            reply.add(name, value);
+            reply.add_field(name, value);
         }
         // The same address has other captures at other dates.
-        reply.add("Cache-Control", "no-store");
+        reply.add_field("Cache-Control", "no-store");
         let ranges = request.headers.get_all(RANGE).iter();
         let ranges: Vec<&[u8]> = ranges.map(HeaderValue::as_bytes).collect();
         let length = payload.body.length();
         let (reply, extent) = reply.with_extent(request.method, &ranges, length);
-        let watch = self.watch(visit, &capture.capture);
-        plain_response(&reply, body(payload.body, extent, watch))
+        let watch = self.watch_payload(visit, &capture.capture);
+        plain_response(&reply, stored_body(payload.body, extent, watch))
     }
 
     fn find_collection(&self, collection: Option<&str>) -> Result<&Arc<ReplayCollection>, Notice> {
         let found = match collection {
-            Some(name) => self.parts.collections.find(name),
+            Some(name) => self.parts.collections.find_collection(name),
             None => self.parts.collections.sole_collection(),
         };
         found.ok_or_else(|| {
@@ -194,7 +194,7 @@ impl Server {
         Ok(Visit {
             addresses: Addresses::new("", collection.name()),
             collection: Arc::clone(collection),
-            visitor: self.parts.visitors.visitor(&facts(request.client)),
+            visitor: self.parts.visitors.identify_visitor(&facts(request.client)),
             now: self.parts.clock.now(),
             method: request.method,
         })
@@ -207,7 +207,7 @@ impl Server {
         request: &CaptureRequest<'_>,
         time: Stamp,
         jobs: &BTreeSet<u64>,
-    ) -> Result<NearbyCaptures, index_client::IndexError> {
+    ) -> Result<NearbyCaptures, index_client::IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(request.target.key().clone()));
         query.order = Order::Closest(time);
         query.filters.extend(job_filter(jobs));
@@ -220,10 +220,10 @@ impl Server {
             if is_of_jobs(capture) {
                 visit.decide(capture)
             } else {
-                outside()
+                outside_decision()
             }
         };
-        self.collect(&query, decide).await
+        self.collect_captures(&query, decide).await
     }
 
     /// Returns the jobs of which the archive has files that are in a collection.
@@ -253,7 +253,7 @@ impl Server {
                 ListItem::End(end) if end.gaps.is_empty() => {}
                 ListItem::End(_) => {
                     let words = "A part of the archive does not answer, so that files of these jobs may be missing; try again.";
-                    return Err(Notice::unavailable(words));
+                    return Err(Notice::unavailable_notice(words));
                 }
             }
         }

@@ -6,13 +6,13 @@ use axum::body::Body;
 use axum::http::header::RANGE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use viewer_replay::request::{Addresses, Modifier};
-use viewer_replay::response::{Extent, Redirects, Reply, ReplyMethod, ReplyOptions};
+use viewer_replay::response::{Extent, Redirects, ReplyHead, ReplyMethod, ReplyOptions};
 
-use super::facts::facts;
+use super::facts::fetch_facts;
 use super::mismatches::PayloadWatch;
 use super::shown::{CaptureContent, OutgoingCapture};
 use super::{Server, Visit};
-use crate::answer::put;
+use crate::answer::put_header;
 use crate::records::{PayloadVerdict, RecordBody};
 
 /// The field that says that a payload does not have the digest of its record.
@@ -43,7 +43,7 @@ impl<'a> RawRequest<'a> {
 
     /// Returns whether the request comes from a service worker, which follows redirects on its own.
     fn is_of_worker(&self) -> bool {
-        self.headers.contains_key("x-serviceworker") || facts(self.headers).is_of_worker()
+        self.headers.contains_key("x-serviceworker") || fetch_facts(self.headers).is_of_worker()
     }
 
     fn redirects(&self) -> Redirects<'a> {
@@ -62,7 +62,7 @@ impl<'a> RawRequest<'a> {
 
 impl Server {
     /// Answers with the bytes of a capture.
-    pub(super) fn raw(
+    pub(super) fn answer_raw(
         &self,
         visit: &Visit,
         asked: &RawRequest<'_>,
@@ -89,10 +89,10 @@ impl Server {
             redirects: asked.redirects(),
             is_decoded: false,
         };
-        let mut reply = Reply::new(message.head(), &options);
+        let mut reply = ReplyHead::new(message.head(), &options);
         add_faults(&mut reply, &payload.body);
         for (name, value) in fields {
-            reply.add(name, value);
+            reply.add_field(name, value);
         }
         let ranges: Vec<&[u8]> = asked
             .headers
@@ -101,13 +101,13 @@ impl Server {
             .map(HeaderValue::as_bytes)
             .collect();
         let (reply, extent) = reply.with_extent(asked.method, &ranges, payload.body.length());
-        let watch = self.watch(visit, &capture.capture);
-        response(&reply, body(payload.body, extent, watch))
+        let watch = self.watch_payload(visit, &capture.capture);
+        stored_response(&reply, stored_body(payload.body, extent, watch))
     }
 }
 
 /// Returns the bytes of a body that are sent, watched to their end.
-pub(super) fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
+pub(super) fn stored_body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Body {
     if extent.take == Some(0) {
         return Body::empty();
     }
@@ -124,28 +124,28 @@ pub(super) fn body(body: RecordBody, extent: Extent, watch: PayloadWatch) -> Bod
 }
 
 /// Names the known faults of a body in the head.
-pub(super) fn add_faults(reply: &mut Reply, body: &RecordBody) {
+pub(super) fn add_faults(reply: &mut ReplyHead, body: &RecordBody) {
     let Some(whole) = body.whole() else {
         return;
     };
     if whole.verdict == PayloadVerdict::Differs {
-        reply.add(MISMATCH.0, MISMATCH.1);
+        reply.add_field(MISMATCH.0, MISMATCH.1);
     }
     if let Some(fault) = &whole.fault {
-        reply.add("X-Archive-Damage", fault);
+        reply.add_field("X-Archive-Damage", fault);
     }
 }
 
 /// Returns a response of the replay host with the head that was decided.
-pub(super) fn response(reply: &Reply, body: Body) -> Response<Body> {
+pub(super) fn stored_response(reply: &ReplyHead, body: Body) -> Response<Body> {
     let mut response = plain_response(reply, body);
     let headers = response.headers_mut();
-    put(headers, "Cross-Origin-Resource-Policy", "same-origin");
+    put_header(headers, "Cross-Origin-Resource-Policy", "same-origin");
     response
 }
 
 /// Returns a response with the head that was decided, and nothing else.
-pub(super) fn plain_response(reply: &Reply, body: Body) -> Response<Body> {
+pub(super) fn plain_response(reply: &ReplyHead, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK);
     let headers = response.headers_mut();

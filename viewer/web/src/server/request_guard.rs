@@ -19,7 +19,7 @@ pub(super) struct RequestGuard {
 
 impl RequestGuard {
     /// Counts a request from now on.
-    pub(super) fn begin(gauge: Gauge, permit: OwnedSemaphorePermit) -> Self {
+    pub(super) fn begin_request(gauge: Gauge, permit: OwnedSemaphorePermit) -> Self {
         gauge.inc();
         Self {
             gauge,

@@ -9,16 +9,16 @@ use archive_formats::cdx::query::{
 };
 use archive_model::FileName;
 use std::time::Duration;
-use viewer_replay::memento::Field;
-use viewer_replay::request::Target;
+use viewer_replay::memento::AnswerField;
+use viewer_replay::request::ReplayTarget;
 use viewer_replay::resolve::{
-    HeadSource, NotFoundReason, Outcome, RecordFacts, ResolveStep, Resolver, ShownCapture,
+    HeadSource, NotFoundReason, RecordFacts, ResolveOutcome, ResolveStep, Resolver, ShownCapture,
     StepAnswer,
 };
 use viewer_replay::response::StoredMessage;
 
 use super::look_up::NearbyCaptures;
-use super::{Server, Visit, gone, index_failed, record_failed};
+use super::{Server, Visit, gone_notice, index_failed, record_failed};
 use crate::answer::Notice;
 use crate::records::{OpenRecord, RecordError, RecordPlace};
 
@@ -44,19 +44,19 @@ pub(super) struct OutgoingCapture {
     /// The URL that it is a capture of.
     pub(super) url: String,
     /// The fields that its address asks for.
-    pub(super) fields: Vec<Field>,
+    pub(super) fields: Vec<AnswerField>,
 }
 
 impl Server {
     /// Finds what is shown of captures near a time.
-    pub(super) async fn show(
+    pub(super) async fn show_capture(
         &self,
         visit: &Visit,
         near: &NearbyCaptures,
     ) -> Result<CaptureContent, Notice> {
         let access = |capture: &Capture| visit.decide_anywhere(capture);
         let mut resolver = Resolver::new();
-        let mut step = resolver.answer(StepAnswer::Captures(near.captures.clone()), &access);
+        let mut step = resolver.take_answer(StepAnswer::Captures(near.captures.clone()), &access);
         let mut heads: Vec<(Capture, StoredMessage)> = Vec::new();
         let mut last: Option<OpenRecord> = None;
         let mut failure: Option<RecordError> = None;
@@ -68,7 +68,7 @@ impl Server {
                     match self.read(&capture).await {
                         Ok(record) => {
                             let head = record.message.head();
-                            let facts = RecordFacts::read(record.kind, &record.header, head);
+                            let facts = RecordFacts::read_facts(record.kind, &record.header, head);
                             heads.push((*capture, record.message.clone()));
                             last = Some(record);
                             StepAnswer::Record(facts)
@@ -96,7 +96,7 @@ impl Server {
                     return finish(outcome, heads, last, failure.as_ref());
                 }
             };
-            step = resolver.answer(answer, &access);
+            step = resolver.take_answer(answer, &access);
         }
     }
 
@@ -114,7 +114,7 @@ impl Server {
             offset: capture.offset.ok_or_else(nowhere)?,
             length: capture.length,
         };
-        self.parts.records.open(&place).await
+        self.parts.records.open_record(&place).await
     }
 
     /// Returns the captures of the same host with a digest. The index has no order of digests, so that other hosts are
@@ -154,10 +154,10 @@ impl Server {
             }
             Ok(found)
         };
-        match self.parts.clock.timeout(DIGEST_TIME, search).await {
+        match self.parts.clock.run_with_timeout(DIGEST_TIME, search).await {
             Ok(found) => found
                 .map(Some)
-                .map_err(|error: index_client::IndexError| index_failed(&error)),
+                .map_err(|error: index_client::IndexCallError| index_failed(&error)),
             Err(_elapsed) => {
                 tracing::warn!(digest, "the original of a revisit was not found in time");
                 Ok(None)
@@ -176,31 +176,35 @@ fn main_failure(known: Option<RecordError>, error: RecordError) -> RecordError {
 }
 
 fn finish(
-    outcome: Outcome,
+    outcome: ResolveOutcome,
     heads: Vec<(Capture, StoredMessage)>,
     last: Option<OpenRecord>,
     failure: Option<&RecordError>,
 ) -> Result<CaptureContent, Notice> {
     let shown = match outcome {
-        Outcome::Shown(shown) => *shown,
-        Outcome::Refused(decision) => {
+        ResolveOutcome::Shown(shown) => *shown,
+        ResolveOutcome::Refused(decision) => {
             return Err(match decision.verdict.status() {
-                Some(451) => Notice::blocked(),
+                Some(451) => Notice::blocked_notice(),
                 _ => no_capture(),
             });
         }
-        Outcome::NotFound(reason) => return Err(not_found(reason, failure)),
-        Outcome::Unavailable => {
+        ResolveOutcome::NotFound(reason) => return Err(not_found(reason, failure)),
+        ResolveOutcome::Unavailable => {
             // The answer says that asking again may help; a lasting failure does not explain that.
             let passing = failure.filter(|error| error.is_passing());
             return Err(passing.map_or_else(
-                || Notice::unavailable("The archive does not answer now; try again in a moment."),
+                || {
+                    Notice::unavailable_notice(
+                        "The archive does not answer now; try again in a moment.",
+                    )
+                },
                 record_failed,
             ));
         }
     };
     let Some(payload) = last else {
-        return Err(gone());
+        return Err(gone_notice());
     };
     let own = heads
         .into_iter()
@@ -226,7 +230,7 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Notice {
     }
     match reason {
         NotFoundReason::NoCapture => no_capture(),
-        NotFoundReason::NoRecord => gone(),
+        NotFoundReason::NoRecord => gone_notice(),
         NotFoundReason::NoOriginal => Notice::not_found(
             "This capture only says that its content was the same as that of an earlier one, and that one is not in the archive. \
              No other capture of the same host was found to have the content; those of other hosts are not searched for it.",
@@ -248,11 +252,11 @@ fn not_found(reason: NotFoundReason, failure: Option<&RecordError>) -> Notice {
 /// Makes the notice that the archive has no capture that this visitor may know of.
 pub(super) fn no_capture() -> Notice {
     Notice::not_found("The archive has no capture of this address.")
-        .and("Look for others with /<collection>/cdx?url=<url>&matchType=prefix.")
+        .and_words("Look for others with /<collection>/cdx?url=<url>&matchType=prefix.")
 }
 
 /// Makes the notice that the archive has no capture of a target that this visitor may know of.
-pub(super) fn no_capture_of(target: &Target) -> Notice {
+pub(super) fn no_capture_of(target: &ReplayTarget) -> Notice {
     if target.is_of_get() {
         return no_capture();
     }
@@ -295,7 +299,12 @@ mod tests {
     #[test]
     fn unfinished_search_is_503() {
         for failure in [None, Some(lasting("a")), Some(passing("b"))] {
-            let refused = finish(Outcome::Unavailable, Vec::new(), None, failure.as_ref());
+            let refused = finish(
+                ResolveOutcome::Unavailable,
+                Vec::new(),
+                None,
+                failure.as_ref(),
+            );
             assert_eq!(refused.unwrap_err().status(), 503, "{failure:?}");
         }
     }

@@ -9,11 +9,11 @@ use archive_formats::cdx::query::{CaptureQuery, KeyMatch, Order};
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, Response};
-use index_client::{CaptureStream, IndexError};
+use index_client::{CaptureStream, IndexCallError};
 use std::num::NonZeroU32;
 use viewer_replay::access::AccessVerdict;
-use viewer_replay::memento::{TimeMap, TimeMapPage, TimeMapScope, TimeMapWriter, pages};
-use viewer_replay::request::{Target, TimeMapFormat};
+use viewer_replay::memento::{TimeMap, TimeMapPage, TimeMapScope, TimeMapWriter, split_pages};
+use viewer_replay::request::{ReplayTarget, TimeMapFormat};
 
 use super::shown::no_capture;
 use super::{Server, Visit, index_failed};
@@ -33,7 +33,7 @@ struct VisibleStream<'a> {
 }
 
 impl VisibleStream<'_> {
-    async fn next(&mut self) -> Result<Option<Capture>, IndexError> {
+    async fn next(&mut self) -> Result<Option<Capture>, IndexCallError> {
         while let Some(capture) = self.stream.next().await? {
             match self.visit.decide(&capture).verdict {
                 AccessVerdict::Allow => return Ok(Some(capture)),
@@ -52,9 +52,9 @@ impl Server {
         visit: &Visit,
         format: TimeMapFormat,
         page: Option<NonZeroU32>,
-        target: &Target,
+        target: &ReplayTarget,
     ) -> Result<Response<Body>, Notice> {
-        let failed = |error: IndexError| index_failed(&error);
+        let failed = |error: IndexCallError| index_failed(&error);
         let mut visible = self.visible(visit, target).await.map_err(failed)?;
         let skip = page.map_or(0, |page| u64::from(page.get() - 1).saturating_mul(PAGE));
         let mut times = Vec::new();
@@ -75,12 +75,12 @@ impl Server {
         }
         let (Some(first), Some(last)) = (times.first().copied(), times.last().copied()) else {
             return Err(if visible.has_blocked {
-                Notice::blocked()
+                Notice::blocked_notice()
             } else {
                 no_capture()
             });
         };
-        let all = pages(times, PAGE);
+        let all = split_pages(times, PAGE);
         let own = match page {
             Some(page) => {
                 let own = all.iter().find(|own| own.number == page.get());
@@ -125,8 +125,8 @@ impl Server {
     async fn visible<'a>(
         &self,
         visit: &'a Visit,
-        target: &Target,
-    ) -> Result<VisibleStream<'a>, IndexError> {
+        target: &ReplayTarget,
+    ) -> Result<VisibleStream<'a>, IndexCallError> {
         let mut query = CaptureQuery::new(KeyMatch::Exact(target.key().clone()));
         query.order = Order::Ascending;
         let query = Self::in_collection(visit, query);
@@ -141,10 +141,10 @@ impl Server {
     async fn long(
         &self,
         visit: &Visit,
-        target: &Target,
+        target: &ReplayTarget,
         format: TimeMapFormat,
         scope: TimeMapScope,
-    ) -> Result<Body, IndexError> {
+    ) -> Result<Body, IndexCallError> {
         let stream = self.visible(visit, target).await?.stream;
         let visit = visit.clone();
         let target = target.clone();
@@ -187,20 +187,20 @@ impl Server {
 
 fn write(mut writer: TimeMapWriter<'_>, captures: &[Capture]) -> String {
     let mut text = String::new();
-    writer.begin(&mut text);
+    writer.begin_map(&mut text);
     for capture in captures {
-        writer.capture(capture, &mut text);
+        writer.write_capture(capture, &mut text);
     }
-    writer.end(&mut text);
+    writer.end_map(&mut text);
     text
 }
 
 fn list(mut writer: TimeMapWriter<'_>, all: &[TimeMapPage]) -> String {
     let mut text = String::new();
-    writer.begin(&mut text);
+    writer.begin_map(&mut text);
     for page in all {
-        writer.page(page, &mut text);
+        writer.write_page(page, &mut text);
     }
-    writer.end(&mut text);
+    writer.end_map(&mut text);
     text
 }

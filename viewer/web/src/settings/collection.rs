@@ -9,7 +9,7 @@ use archive_formats::cdx::query::{Anchoring, Pattern};
 use documented::DocumentedFields;
 use index_client::SetName;
 use serde::{Deserialize, Serialize};
-use viewer_replay::access::{Access, Embargo, Group};
+use viewer_replay::access::{AccessLevel, Embargo, Group};
 use viewer_replay::request::RESERVED_NAMES;
 
 use super::DEFAULT_COLLECTION;
@@ -199,7 +199,7 @@ impl CollectionSettings {
     }
 }
 
-impl From<AccessWord> for Access {
+impl From<AccessWord> for AccessLevel {
     fn from(word: AccessWord) -> Self {
         match word {
             AccessWord::AllowIgnoreEmbargo => Self::AllowIgnoreEmbargo,

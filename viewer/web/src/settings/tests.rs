@@ -1,6 +1,6 @@
 //! Tests of the settings: what is refused, and what must be said beyond loopback.
 
-use archive_daemon::settings::{Sources, load, print};
+use archive_daemon::settings::{Sources, load_settings, print_settings};
 
 use viewer_replay::access::Embargo;
 
@@ -19,7 +19,7 @@ const LEAST: [&str; 7] = [
 /// Loads the least settings with these.
 pub(crate) fn settings(set: &[&str]) -> Settings {
     let sources = Sources::from_set(LEAST.iter().chain(set).copied());
-    load(&sources).unwrap()
+    load_settings(&sources).unwrap()
 }
 
 fn refusal(set: &[&str]) -> String {
@@ -35,7 +35,7 @@ fn least_settings_listen_on_loopback_with_one_collection() {
     let collections = least.all_collections();
     assert_eq!(collections.len(), 1);
     assert_eq!(collections[0].name, "all");
-    let printed = print(&least).unwrap();
+    let printed = print_settings(&least).unwrap();
     assert!(printed.contains("longest_url = "), "{printed}");
 }
 

@@ -1,7 +1,7 @@
 //! Indexes, and what crawls say of themselves.
 
-use archive_formats::cdx::{Format, Sorter, extract};
-use archive_formats::warc::Reader;
+use archive_formats::cdx::{Format, Sorter, extract_capture};
+use archive_formats::warc::WarcReader;
 
 use super::*;
 
@@ -15,26 +15,26 @@ pub(super) fn files() -> (Vec<u8>, Vec<u8>) {
     let two = page("two");
     let records = [
         (
-            Kind::Warcinfo,
+            WarcType::Warcinfo,
             "",
             "application/warc-fields",
             &b"a: b\r\n"[..],
         ),
-        (Kind::Response, "http://b.example.org/", HTTP, &one),
+        (WarcType::Response, "http://b.example.org/", HTTP, &one),
         (
-            Kind::Request,
+            WarcType::Request,
             "http://b.example.org/",
             "application/http; msgtype=request",
             b"GET",
         ),
-        (Kind::Response, "https://a.example.org/x y", HTTP, &two),
+        (WarcType::Response, "https://a.example.org/x y", HTTP, &two),
         (
-            Kind::Resource,
+            WarcType::Resource,
             "dns:a.example.org",
             "text/dns",
             b"192.0.2.7",
         ),
-        (Kind::Metadata, "metadata://x/y", "text/plain", b"z"),
+        (WarcType::Metadata, "metadata://x/y", "text/plain", b"z"),
     ];
     let mut arc =
         b"filedesc://a.arc 0.0.0.0 20080430204825 text/plain 14\n1 0 X\nURL IP\n\n\n".to_vec();
@@ -56,10 +56,10 @@ fn local(format: &Format, files: &[(&str, &[u8])]) -> String {
     let scratch = tempfile::tempdir().unwrap();
     let mut sorter = Sorter::new(scratch.path(), 1 << 20);
     for (name, bytes) in files {
-        let mut reader = Reader::new(*bytes);
+        let mut reader = WarcReader::new(*bytes);
         while let Some(record) = reader.next_record().unwrap() {
-            if let Some(capture) = extract(record, name).unwrap().capture {
-                sorter.push(format.write(&capture).as_bytes()).unwrap();
+            if let Some(capture) = extract_capture(record, name).unwrap().capture {
+                sorter.push(format.write_line(&capture).as_bytes()).unwrap();
             }
         }
     }
@@ -100,10 +100,10 @@ fn the_line_of_netarchivesuite_has_its_fields() {
     let (warc, arc) = files();
     let files = [("a.arc", arc.as_slice()), ("b.warc.gz", &warc)];
     let lines = text("extract-cdx", &[("format", "netarchivesuite")], &files);
-    let mut reader = Reader::new(warc.as_slice());
+    let mut reader = WarcReader::new(warc.as_slice());
     let mut places = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        places.push((record.kind(), record.end().unwrap()));
+        places.push((record.kind(), record.read_end().unwrap()));
     }
     let of = |number: usize| (places[number].1.offset, places[number].1.block_length);
     let ((one, one_length), (two, two_length)) = (of(1), of(3));
@@ -146,7 +146,7 @@ fn record_unfit_for_index_is_a_failure() {
         (FailureKind::Job, Some(0))
     );
     let url = format!("http://a/{}", "x".repeat(600_000));
-    let long = plain(&[(Kind::Resource, &url, "text/plain", b"")]);
+    let long = plain(&[(WarcType::Resource, &url, "text/plain", b"")]);
     let (lines, failures) = run("extract-cdx", &[], &[("a", &long)]);
     assert!(lines.is_empty());
     assert!(
@@ -160,11 +160,11 @@ fn record_unfit_for_index_is_a_failure() {
 #[test]
 fn post_append_and_redirects_are_in_lines() {
     let url = "http://a.example.org/form";
-    let mut writer = Writer::plain(Vec::new());
+    let mut writer = WarcWriter::plain_writer(Vec::new());
     let mut put = |builder: Builder, block: &[u8]| {
         let size = block.len() as u64;
-        let head = builder.target_uri(url).head(size).unwrap();
-        writer.write(&head, size, &mut { block }).unwrap();
+        let head = builder.target_uri(url).render_head(size).unwrap();
+        writer.write_record(&head, size, &mut { block }).unwrap();
     };
     let of = |kind, number: u32, content_type: &str| {
         Builder::new(kind, &format!("urn:uuid:{number}"), "2026-11-21T19:14:09Z")
@@ -173,14 +173,14 @@ fn post_append_and_redirects_are_in_lines() {
     let request = b"POST /form HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 3\r\n\r\na=1";
     let answer = b"HTTP/1.1 302 Found\r\nLocation: ../done now\r\n\r\n";
     put(
-        of(Kind::Request, 1, "application/http; msgtype=request"),
+        of(WarcType::Request, 1, "application/http; msgtype=request"),
         request,
     );
     put(
-        of(Kind::Response, 2, "application/http; msgtype=response").concurrent_to("urn:uuid:1"),
+        of(WarcType::Response, 2, "application/http; msgtype=response").concurrent_to("urn:uuid:1"),
         answer,
     );
-    put(of(Kind::Resource, 3, "text/plain"), b"last");
+    put(of(WarcType::Resource, 3, "text/plain"), b"last");
     let file = writer.into_inner();
     let files = [("a.warc", file.as_slice())];
     let keys = |arguments: &[(&str, &str)]| -> Vec<String> {
@@ -226,33 +226,38 @@ short\n";
 fn crawl_logs() -> (Vec<u8>, Vec<u8>) {
     let log = LOG.as_bytes();
     let warc = gzip(&[
-        (Kind::Warcinfo, "", "application/warc-fields", b"a: b\r\n"),
         (
-            Kind::Metadata,
+            WarcType::Warcinfo,
+            "",
+            "application/warc-fields",
+            b"a: b\r\n",
+        ),
+        (
+            WarcType::Metadata,
             "metadata://netarkivet.dk/crawl/logs/crawl.log?jobid=1",
             "text/plain",
             log,
         ),
         (
-            Kind::Metadata,
+            WarcType::Metadata,
             "metadata://netarkivet.dk/crawl/logs/progress.log",
             "text/plain",
             log,
         ),
         (
-            Kind::Metadata,
+            WarcType::Metadata,
             "http://x/crawl/logs/crawl.log",
             "text/plain",
             log,
         ),
         (
-            Kind::Resource,
+            WarcType::Resource,
             "metadata://x/crawl/reports/seeds-report.txt",
             "text/plain",
             b"seeds",
         ),
         (
-            Kind::Resource,
+            WarcType::Resource,
             "metadata://x/crawl/setup/order.xml",
             "text/xml; charset=utf-8",
             b"<x/>",
@@ -320,8 +325,8 @@ fn line_beyond_limit_is_left_out_and_reported() {
     let at_limit = [b"y".repeat(1 << 20).as_slice(), b"\n"].concat();
     let url = "metadata://x/crawl/logs/crawl.log";
     let bytes = plain(&[
-        (Kind::Metadata, url, "", &log),
-        (Kind::Metadata, url, "", &at_limit),
+        (WarcType::Metadata, url, "", &log),
+        (WarcType::Metadata, url, "", &at_limit),
     ]);
     let (lines, failures) = run("crawl-log-lines", &[("pattern", ".*")], &[("a", &bytes)]);
     assert_eq!(lines, [b"first\nlast\n", at_limit.as_slice()].concat());
@@ -360,7 +365,7 @@ fn bodies_of_metadata_are_given_as_they_are() {
         );
     }
     let page = page("x");
-    let none = gzip(&[(Kind::Response, "http://a/", HTTP, &page)]);
+    let none = gzip(&[(WarcType::Response, "http://a/", HTTP, &page)]);
     assert_eq!(text("extract-metadata", &[], &[("a", &none)]), "");
 }
 

@@ -2,20 +2,20 @@
 
 use std::io::Read as _;
 
-use archive_formats::warc::{Compression, Reader, Version, validate};
+use archive_formats::warc::{Compression, Version, WarcReader, validate_record};
 
 use super::crawl::{files, page};
 use super::*;
 
 /// Returns the records of an exported file: header and block.
-fn exported(bytes: &[u8]) -> Vec<(Kind, Vec<u8>, Vec<u8>)> {
-    let mut reader = Reader::new(bytes);
+fn exported(bytes: &[u8]) -> Vec<(WarcType, Vec<u8>, Vec<u8>)> {
+    let mut reader = WarcReader::new(bytes);
     let mut records = Vec::new();
     while let Some(mut record) = reader.next_record().unwrap() {
         let mut block = Vec::new();
         record.read_to_end(&mut block).unwrap();
         records.push((record.kind(), record.header().raw().to_vec(), block));
-        let end = record.end().unwrap();
+        let end = record.read_end().unwrap();
         assert!(end.complete && end.length.is_some() && end.defects.is_empty());
     }
     assert!(records.is_empty() || reader.compression() == Compression::Gzip);
@@ -24,16 +24,19 @@ fn exported(bytes: &[u8]) -> Vec<(Kind, Vec<u8>, Vec<u8>)> {
 
 /// Returns the offset behind each record of a file.
 fn ends(bytes: &[u8]) -> Vec<usize> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = WarcReader::new(bytes);
     let mut ends = Vec::new();
     while let Some(record) = reader.next_record().unwrap() {
-        let end = record.end().unwrap();
+        let end = record.read_end().unwrap();
         ends.push(usize::try_from(end.offset + end.length.unwrap()).unwrap());
     }
     ends
 }
 
-fn export(arguments: &[(&str, &str)], files: &[(&str, &[u8])]) -> Vec<(Kind, Vec<u8>, Vec<u8>)> {
+fn export(
+    arguments: &[(&str, &str)],
+    files: &[(&str, &[u8])],
+) -> Vec<(WarcType, Vec<u8>, Vec<u8>)> {
     let (bytes, failures) = run("export", arguments, files);
     assert_eq!(failures, [], "{arguments:?}");
     let records = exported(&bytes);
@@ -52,7 +55,10 @@ fn records_are_copied_as_they_stand() {
     let all = export(&[], &files);
     assert_eq!(all.len(), 1 + 5 + 1 + 2);
     assert_eq!(all[1..6], original[1..]);
-    assert_eq!((all[0].0, all[6].0), (Kind::Warcinfo, Kind::Warcinfo));
+    assert_eq!(
+        (all[0].0, all[6].0),
+        (WarcType::Warcinfo, WarcType::Warcinfo)
+    );
     let said = String::from_utf8(all[0].2.clone()).unwrap();
     assert!(said.contains("records of b.warc.gz (BLAKE3 "), "{said}");
     for (arguments, wanted) in [
@@ -91,7 +97,7 @@ fn records_of_arc_files_become_warc_records() {
     assert_eq!(failures, []);
     let records = exported(&bytes);
     let (kind, header, block) = &records[1];
-    assert_eq!((*kind, block), (Kind::Response, &page("three")));
+    assert_eq!((*kind, block), (WarcType::Response, &page("three")));
     let header = String::from_utf8(header.clone()).unwrap();
     for line in [
         "WARC/1.1\r\n",
@@ -104,19 +110,25 @@ fn records_of_arc_files_become_warc_records() {
         assert!(header.contains(line), "{header}");
     }
     let (kind, header, block) = &records[2];
-    assert_eq!((*kind, block.as_slice()), (Kind::Resource, &b"x"[..]));
+    assert_eq!((*kind, block.as_slice()), (WarcType::Resource, &b"x"[..]));
     assert!(String::from_utf8_lossy(header).contains("Content-Type: text/dns\r\n"));
     // The exported file follows the standard to the letter.
-    let mut reader = Reader::new(bytes.as_slice());
+    let mut reader = WarcReader::new(bytes.as_slice());
     let mut ids = std::collections::BTreeSet::new();
     while let Some(record) = reader.next_record().unwrap() {
         assert_eq!(record.version(), Version::Warc1_1);
-        ids.insert(record.header().uri("WARC-Record-ID").unwrap().into_owned());
+        ids.insert(
+            record
+                .header()
+                .read_uri("WARC-Record-ID")
+                .unwrap()
+                .into_owned(),
+        );
         let kind = record.kind();
         let version = record.version();
         let header = record.header().clone();
-        let end = record.end().unwrap();
-        assert_eq!(validate(kind, version, &header, &end), []);
+        let end = record.read_end().unwrap();
+        assert_eq!(validate_record(kind, version, &header, &end), []);
     }
     assert_eq!(ids.len(), 3);
 }
@@ -152,7 +164,7 @@ fn record_larger_than_buffer_is_exported() {
     let mut block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec();
     let mut random = Random::new(5);
     block.extend((0..9 << 20).map(|_| u8::try_from(random.below(256)).unwrap()));
-    let bytes = plain(&[(Kind::Response, "http://a/", HTTP, &block)]);
+    let bytes = plain(&[(WarcType::Response, "http://a/", HTTP, &block)]);
     let records = export(&[("mime", "text/html")], &[("a.warc", &bytes)]);
     assert!(records[1].2 == block);
 }

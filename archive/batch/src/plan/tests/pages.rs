@@ -8,7 +8,7 @@ use super::*;
 fn page_of(media: &str, body: &[u8]) -> Vec<u8> {
     let answer = answer(media, body);
     gzip(&[(
-        Kind::Response,
+        WarcType::Response,
         "http://example.org/dir/page?q=1",
         HTTP,
         &answer,
@@ -183,25 +183,25 @@ fn encodings_are_found_out() {
 fn only_pages_that_went_well_are_read() {
     let records = [
         (
-            Kind::Response,
+            WarcType::Response,
             "http://a/",
             HTTP,
             &b"HTTP/1.1 404 No\r\nContent-Type: text/html\r\n\r\n<a href=x>"[..],
         ),
         (
-            Kind::Response,
+            WarcType::Response,
             "http://a/",
             HTTP,
             b"HTTP/1.1 200 OK\r\nContent-Type: text/css\r\n\r\n<a href=x>",
         ),
         (
-            Kind::Response,
+            WarcType::Response,
             "http://a/",
             HTTP,
             b"HTTP/1.1 200 OK\r\n\r\n<a href=x>",
         ),
-        (Kind::Resource, "http://a/", "text/html", b"<a href=x>"),
-        (Kind::Response, "dns:a", "text/html", b"<a href=x>"),
+        (WarcType::Resource, "http://a/", "text/html", b"<a href=x>"),
+        (WarcType::Response, "dns:a", "text/html", b"<a href=x>"),
     ];
     let bytes = gzip(&records);
     for job in ["extract-links", "extract-text"] {
@@ -219,7 +219,7 @@ fn gzipped(bytes: &mut dyn std::io::Read) -> Vec<u8> {
 fn coded(codings: &str, body: &[u8]) -> Vec<u8> {
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n{codings}\r\n");
     let block = [head.as_bytes(), body].concat();
-    gzip(&[(Kind::Response, "http://example.org/", HTTP, &block)])
+    gzip(&[(WarcType::Response, "http://example.org/", HTTP, &block)])
 }
 
 /// Fails if a chunked and compressed body is read undecoded, what was decoded of a cut one is lost, or a cut or unknown

@@ -13,14 +13,14 @@ struct FailingPlan {
 }
 
 impl FailingPlan {
-    fn fail(&self, at: &str) -> Result<(), JobError> {
+    fn fail(&self, at: &str) -> Result<(), BatchJobError> {
         let reason = || "é".repeat(3000);
         if at != self.at {
             Ok(())
         } else if self.broken {
-            Err(JobError::Broken(reason()))
+            Err(BatchJobError::Broken(reason()))
         } else {
-            Err(JobError::Failed(reason()))
+            Err(BatchJobError::Failed(reason()))
         }
     }
 }
@@ -30,7 +30,7 @@ impl Plan for FailingPlan {
         Reduce::Concatenate
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         self.fail("start")?;
         Ok(Box::new(FailingJob(self)))
     }
@@ -43,12 +43,12 @@ impl Job for FailingJob<'_> {
         self.0.reads
     }
 
-    fn begin(&mut self, _file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, _file: &File, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         out.write(b"b")?;
         self.0.fail("begin")
     }
 
-    fn bytes(&mut self, _bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
+    fn bytes(&mut self, _bytes: &[u8], out: &mut dyn Sink) -> Result<(), BatchJobError> {
         out.write(b"x")?;
         self.0.fail("bytes")
     }
@@ -57,13 +57,13 @@ impl Job for FailingJob<'_> {
         &mut self,
         record: Record<'_, &mut dyn Read>,
         out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         out.write(b"r")?;
         self.0.fail("record")?;
-        Ok(record.end()?)
+        Ok(record.read_end()?)
     }
 
-    fn end(&mut self, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn end(&mut self, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         out.write(b"e")?;
         self.0.fail("end")
     }
@@ -73,7 +73,7 @@ impl Job for FailingJob<'_> {
 /// offset or an endless reason.
 #[test]
 fn failing_job_continues_and_broken_job_ends() {
-    let bytes = write(Writer::gzip(Vec::new(), 6));
+    let bytes = write(WarcWriter::gzip_writer(Vec::new(), 6));
     let count = records().len();
     let all = format!("b{}e", "r".repeat(count));
     for (at, broken, reads, output, failures) in [
@@ -92,7 +92,7 @@ fn failing_job_continues_and_broken_job_ends() {
     ] {
         let plan = FailingPlan { at, broken, reads };
         let mut out = Vec::new();
-        let control = Control::default();
+        let control = StopControl::default();
         let mut source = HoledSource::new(&bytes, &[]);
         let done = run_file(
             &plan,
@@ -127,8 +127,8 @@ fn failing_job_continues_and_broken_job_ends() {
 /// counted.
 #[test]
 fn no_more_failures_are_kept_than_may_be() {
-    let head = Builder::new(Kind::Metadata, "urn:uuid:1", DATE)
-        .head(0)
+    let head = Builder::new(WarcType::Metadata, "urn:uuid:1", DATE)
+        .render_head(0)
         .unwrap();
     let bytes = [&head[..], b"\r\n\r\n"].concat().repeat(150);
     let plan = FailingPlan {
@@ -136,7 +136,7 @@ fn no_more_failures_are_kept_than_may_be() {
         broken: false,
         reads: Reads::Records,
     };
-    let control = Control::default();
+    let control = StopControl::default();
     let mut source = HoledSource::new(&bytes, &[]);
     let done = run_file(
         &plan,
@@ -163,7 +163,7 @@ fn damage_ends_a_job_for_bytes() {
             reads: Reads::Bytes,
         };
         let mut out = Vec::new();
-        let control = Control::default();
+        let control = StopControl::default();
         let mut source = HoledSource::new(&bytes, damaged);
         let done = run_file(
             &plan,
@@ -188,12 +188,12 @@ fn damage_ends_a_job_for_bytes() {
 fn shortened_or_absent_file_is_reported() {
     struct OfflineSource;
     impl FileSource for OfflineSource {
-        fn read_at(&mut self, _: u64, _: &mut [u8]) -> Result<usize, ReadError> {
-            Err(ReadError::Gone("the volume is offline".into()))
+        fn read_at(&mut self, _: u64, _: &mut [u8]) -> Result<usize, ReadBytesError> {
+            Err(ReadBytesError::Gone("the volume is offline".into()))
         }
     }
-    let bytes = write(Writer::gzip(Vec::new(), 6));
-    let control = Control::default();
+    let bytes = write(WarcWriter::gzip_writer(Vec::new(), 6));
+    let control = StopControl::default();
     for reads in [Reads::Bytes, Reads::Records] {
         let plan = FailingPlan {
             at: "never",
@@ -233,12 +233,12 @@ fn shortened_or_absent_file_is_reported() {
 /// Says stop while it is read.
 struct StoppingSource<'a> {
     inner: HoledSource<'a>,
-    control: Control,
+    control: StopControl,
     after: u64,
 }
 
 impl FileSource for StoppingSource<'_> {
-    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadError> {
+    fn read_at(&mut self, offset: u64, buffer: &mut [u8]) -> Result<usize, ReadBytesError> {
         if self.inner.reads == self.after {
             self.control.stop(Stop::Cancelled);
         }
@@ -260,12 +260,12 @@ impl Sink for FullSink {
 /// stop it.
 #[test]
 fn a_stop_ends_the_reading_at_once() {
-    let mut writer = Writer::plain(Vec::new());
-    let head = Builder::new(Kind::Metadata, "urn:uuid:1", DATE)
-        .head(6_000_000)
+    let mut writer = WarcWriter::plain_writer(Vec::new());
+    let head = Builder::new(WarcType::Metadata, "urn:uuid:1", DATE)
+        .render_head(6_000_000)
         .unwrap();
     writer
-        .write(&head, 6_000_000, &mut std::io::repeat(b'x').take(6_000_000))
+        .write_record(&head, 6_000_000, &mut std::io::repeat(b'x').take(6_000_000))
         .unwrap();
     let large = writer.into_inner();
     let noise = b"no record\n".repeat(500_000);
@@ -277,7 +277,7 @@ fn a_stop_ends_the_reading_at_once() {
                     broken: false,
                     reads,
                 };
-                let control = Control::default();
+                let control = StopControl::default();
                 let mut source = StoppingSource {
                     inner: HoledSource::new(&bytes, &[]),
                     control: control.clone(),
@@ -297,7 +297,7 @@ fn a_stop_ends_the_reading_at_once() {
         }
     }
     // Before it begins, and by the reader of the output.
-    let control = Control::default();
+    let control = StopControl::default();
     control.stop(Stop::Time);
     let mut source = HoledSource::new(b"", &[]);
     let stopped = run_file(
@@ -310,7 +310,7 @@ fn a_stop_ends_the_reading_at_once() {
         &control,
     );
     assert_eq!(stopped, Err(Stop::Time));
-    let bytes = write(Writer::plain(Vec::new()));
+    let bytes = write(WarcWriter::plain_writer(Vec::new()));
     let stopped = run_file(
         &HashPlan,
         FileInput {
@@ -318,7 +318,7 @@ fn a_stop_ends_the_reading_at_once() {
             source: &mut HoledSource::new(&bytes, &[]),
         },
         &mut FullSink,
-        &Control::default(),
+        &StopControl::default(),
     );
     assert_eq!(stopped, Err(Stop::Output));
 }
@@ -332,7 +332,7 @@ impl Plan for GlancePlan {
         Reduce::Concatenate
     }
 
-    fn start(&self, _control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, _control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         Ok(Box::new(Self))
     }
 }
@@ -346,10 +346,10 @@ impl Job for GlancePlan {
         &mut self,
         mut record: Record<'_, &mut dyn Read>,
         _out: &mut dyn Sink,
-    ) -> Result<RecordSummary, JobError> {
+    ) -> Result<RecordSummary, BatchJobError> {
         // The job does not care for a line that it could not read.
         let _line = record.read_until(b'\n', &mut Vec::new());
-        Err(JobError::Failed("it does not like it".into()))
+        Err(BatchJobError::Failed("it does not like it".into()))
     }
 }
 
@@ -359,7 +359,7 @@ fn damage_is_reported_whatever_the_job_reads() {
     for (name, bytes) in files() {
         for damaged in 0..(bytes.len() as u64).div_ceil(GROUP) {
             let mut source = HoledSource::new(&bytes, &[damaged]);
-            let control = Control::default();
+            let control = StopControl::default();
             let done = run_file(
                 &GlancePlan,
                 FileInput {

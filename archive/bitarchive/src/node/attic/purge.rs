@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::{Clock, Step, Worker, WorkerError};
+use archive_daemon::{Clock, Worker, WorkerStep, WorkerStepError};
 use archive_durable::directory::{self, EntryKind};
 use archive_durable::{DiskError, UncachedFile};
-use archive_model::{Root, VolumeId, later};
+use archive_model::{Root, VolumeId, time_after};
 use jiff::{SignedDuration, Timestamp};
 use tokio::task::spawn_blocking;
 
 use super::NodeAttic;
-use crate::attic::{self, AtticId, ItemReference, Kind, REASON_NAME, kept_name};
+use crate::attic::{self, AtticId, AtticItemKind, ItemReference, REASON_NAME, kept_name};
 use crate::error::NodeError;
 use crate::layout::Layout;
 
@@ -62,7 +62,7 @@ impl NodeAttic {
             Ok(_) => {}
         }
         let min_age = self.settings.min_age.duration();
-        let until = later(attic::latest(&place), min_age);
+        let until = time_after(attic::latest_change(&place), min_age);
         if now < until {
             tracing::error!(%volume, item = %id, who = cause.who, "a purge was refused: the item is too young");
             return Err(NodeError::TooYoung {
@@ -73,17 +73,17 @@ impl NodeAttic {
         }
         let _moving = self.moves.lock_moves();
         let refuse_odd = || refused("it holds a directory; look at it on the disk");
-        if directory::list(&place)?.iter().any(is_directory) {
+        if directory::list_directory(&place)?.iter().any(is_directory) {
             return Err(refuse_odd());
         }
         if let Err(why) = named_by(*checksum, &layout, &place)? {
             tracing::error!(%volume, item = %id, who = cause.who, why, "a purge was refused");
             return Err(refused(why));
         }
-        let bytes = attic::size(&place)?;
+        let bytes = attic::measure_item(&place)?;
         let name = attic::read_reason(&place).ok().map(|reason| reason.name);
         let name = name.as_ref().map(tracing::field::display);
-        self.brake.count(now)?;
+        self.brake.count_removal(now)?;
         tracing::warn!(%volume, item = %id, file = name, bytes, who = cause.who, why = cause.why, "purged");
         if destroy(&place).map_err(|error| self.disks.blame_disk(volume, error))? {
             Ok(bytes)
@@ -96,7 +96,7 @@ impl NodeAttic {
     /// the number of items. A volume that fails keeps no other from its turn.
     pub fn end_evidence(&self, now: Timestamp) -> u64 {
         let mut ended = 0;
-        for (volume, layout) in self.disks.volumes.online() {
+        for (volume, layout) in self.disks.volumes.online_layouts() {
             match self.end_evidence_on(&volume, &layout, now, &mut ended) {
                 Ok(()) => {}
                 Err(error) => tracing::warn!(%volume, %error, "old evidence was not removed"),
@@ -116,7 +116,7 @@ impl NodeAttic {
         let kept = settings.evidence.max(settings.min_age).duration();
         let kept = SignedDuration::try_from(kept).unwrap_or(SignedDuration::MAX);
         let blame = |error| self.disks.blame_disk(volume, error);
-        for listed in attic::list(layout, volume).map_err(blame)? {
+        for listed in attic::list_items(layout, volume).map_err(blame)? {
             let Some(id) = listed.name.to_str().and_then(|id| AtticId::new(id).ok()) else {
                 continue;
             };
@@ -124,9 +124,9 @@ impl NodeAttic {
             let Ok(reason) = attic::read_reason(&place) else {
                 continue;
             };
-            let until = attic::latest(&place).checked_add(kept);
+            let until = attic::latest_change(&place).checked_add(kept);
             let is_over = until.is_ok_and(|until| until <= now);
-            if reason.kind != Kind::Groups || !is_over {
+            if reason.kind != AtticItemKind::Groups || !is_over {
                 continue;
             }
             let _moving = self.moves.lock_moves();
@@ -148,10 +148,10 @@ fn named_by(
     place: &Path,
 ) -> Result<Result<(), &'static str>, DiskError> {
     let files = match attic::read_reason(place) {
-        Ok(reason) if reason.kind == Kind::File => {
-            let file = layout.target(&reason.name).file;
+        Ok(reason) if reason.kind == AtticItemKind::File => {
+            let file = layout.target_paths(&reason.name).file;
             let file = place.join(kept_name(file.file_name().unwrap_or_default()));
-            let is_there = directory::kind(&file)?.is_some();
+            let is_there = directory::entry_kind(&file)?.is_some();
             is_there.then_some(file).into_iter().collect::<Vec<_>>()
         }
         Ok(_) if checksum.is_some() => {
@@ -181,7 +181,7 @@ fn named_by(
 
 /// Lists the files that lie at `place` beside the reason.
 fn rest(place: &Path) -> Result<Vec<PathBuf>, DiskError> {
-    let entries = directory::list(place)?.into_iter();
+    let entries = directory::list_directory(place)?.into_iter();
     let rest = entries.filter(|entry| entry.name != REASON_NAME);
     Ok(rest.map(|entry| place.join(entry.name)).collect())
 }
@@ -189,7 +189,7 @@ fn rest(place: &Path) -> Result<Vec<PathBuf>, DiskError> {
 /// Removes an item, its reason last, so that the remains after a crash still say what they are. Returns `false`, and
 /// removes nothing, if the item holds a directory.
 fn destroy(place: &Path) -> Result<bool, DiskError> {
-    let entries = directory::list(place)?;
+    let entries = directory::list_directory(place)?;
     if entries.iter().any(is_directory) {
         return Ok(false);
     }
@@ -203,7 +203,7 @@ fn destroy(place: &Path) -> Result<bool, DiskError> {
     Ok(true)
 }
 
-fn is_directory(entry: &directory::Entry) -> bool {
+fn is_directory(entry: &directory::DirectoryEntry) -> bool {
     entry.kind == EntryKind::Directory
 }
 
@@ -216,10 +216,10 @@ pub(crate) struct EvidenceWorker {
 impl Worker for EvidenceWorker {
     const NAME: &'static str = "evidence";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         let attic = Arc::clone(&self.attic);
         let now = self.clock.now();
         spawn_blocking(move || attic.end_evidence(now)).await?;
-        Ok(Step::Idle(EVERY))
+        Ok(WorkerStep::Idle(EVERY))
     }
 }

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 
 use super::NodeDisks;
 use crate::attic::put_leftovers_aside;
-use crate::catalog::{Condition, Entry, Row};
-use crate::claims::verb;
+use crate::catalog::{CatalogEntry, Condition, Row};
+use crate::claims::claim_for_verb;
 use crate::error::NodeError;
 use crate::layout::is_file;
 
@@ -22,13 +22,13 @@ impl NodeDisks {
     /// Makes the rows of retired volumes say *missing*. A start does this too: the catalog is a cache, and may be
     /// older.
     pub(crate) fn note_retired(&self, now: Timestamp) -> Result<u64, NodeError> {
-        let retired = self.volumes.retired();
+        let retired = self.volumes.retired_volumes();
         if retired.is_empty() {
             return Ok(0);
         }
         let mut missing = 0;
         let mut batch = Vec::new();
-        for entry in self.catalog.list(None)? {
+        for entry in self.catalog.list_entries(None)? {
             let entry = entry?;
             if !retired.contains(&entry.volume) || is_missing(&entry) {
                 continue;
@@ -36,22 +36,27 @@ impl NodeDisks {
             missing += 1;
             batch.push(as_missing(entry, now));
             if batch.len() == BATCH {
-                self.catalog.put(&batch)?;
+                self.catalog.put_entries(&batch)?;
                 batch.clear();
             }
         }
-        self.catalog.put(&batch)?;
+        self.catalog.put_entries(&batch)?;
         self.forget_all_answered(now)?;
         Ok(missing)
     }
 
     /// Ends the store of a file whose row was written: removes rows of other volumes that say it is missing, and makes
     /// its own row say so if its volume was retired in that moment.
-    pub(crate) fn note_stored(&self, stored: &Entry, now: Timestamp) -> Result<(), NodeError> {
+    pub(crate) fn note_stored(
+        &self,
+        stored: &CatalogEntry,
+        now: Timestamp,
+    ) -> Result<(), NodeError> {
         self.volumes.note_change(&stored.volume);
-        let retired = self.volumes.retired();
+        let retired = self.volumes.retired_volumes();
         if retired.contains(&stored.volume) {
-            self.catalog.put(&[as_missing(stored.clone(), now)])?;
+            self.catalog
+                .put_entries(&[as_missing(stored.clone(), now)])?;
             return Err(NodeError::Offline {
                 volume: stored.volume.clone(),
                 problem: VolumeProblem::Retired,
@@ -82,7 +87,10 @@ impl NodeDisks {
                     continue;
                 }
                 // Its holder looks for answered rows at the end.
-                if let Ok(_claim) = self.locks.claim_name(&name, &verb("answered", &name)?) {
+                if let Ok(_claim) = self
+                    .locks
+                    .claim_name(&name, &claim_for_verb("answered", &name)?)
+                {
                     self.forget_answered(&name, now)?;
                 }
             }
@@ -105,9 +113,12 @@ impl NodeDisks {
     }
 
     /// Returns the rows that say *missing* of a file that is whole on another volume that is online.
-    fn find_answered(&self, name: &FileName) -> Result<Vec<Entry>, NodeError> {
-        let (mut missing, others): (Vec<_>, Vec<_>) =
-            self.catalog.find(name)?.into_iter().partition(is_missing);
+    fn find_answered(&self, name: &FileName) -> Result<Vec<CatalogEntry>, NodeError> {
+        let (mut missing, others): (Vec<_>, Vec<_>) = self
+            .catalog
+            .find_entries(name)?
+            .into_iter()
+            .partition(is_missing);
         missing.retain(|entry| {
             entry.row.root.is_some()
                 && others.iter().any(|other| {
@@ -119,16 +130,16 @@ impl NodeDisks {
         Ok(missing)
     }
 
-    fn forget_row(&self, entry: &Entry, now: Timestamp) -> Result<(), NodeError> {
+    fn forget_row(&self, entry: &CatalogEntry, now: Timestamp) -> Result<(), NodeError> {
         let name = &entry.name;
         let volume = &entry.volume;
-        let problem = self.volumes.find(volume).map(|known| known.problem);
+        let problem = self.volumes.find_volume(volume).map(|known| known.problem);
         match problem {
             // The volume is retired or unknown: nobody looks at it again.
             Some(Some(VolumeProblem::Retired)) | None => {}
             Some(None) => {
                 let layout = self.find_layout(volume)?;
-                if is_file(&layout.target(name).file)? {
+                if is_file(&layout.target_paths(name).file)? {
                     // The file is back, and a verification will say so.
                     return Ok(());
                 }
@@ -136,19 +147,19 @@ impl NodeDisks {
             }
             Some(Some(_away)) => return Ok(()),
         }
-        self.catalog.remove(name, volume)?;
+        self.catalog.remove_entry(name, volume)?;
         tracing::info!(file = %name, %volume, "no longer missing: the same is on another volume");
         Ok(())
     }
 }
 
-pub(super) fn is_missing(entry: &Entry) -> bool {
+pub(super) fn is_missing(entry: &CatalogEntry) -> bool {
     matches!(entry.row.condition, Condition::Missing { .. })
 }
 
-pub(super) fn as_missing(entry: Entry, now: Timestamp) -> Entry {
+pub(super) fn as_missing(entry: CatalogEntry, now: Timestamp) -> CatalogEntry {
     let condition = Condition::Missing { since: now };
-    Entry {
+    CatalogEntry {
         row: Row {
             condition,
             ..entry.row

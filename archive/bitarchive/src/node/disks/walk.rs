@@ -14,11 +14,11 @@ use jiff::Timestamp;
 
 use super::NodeDisks;
 use super::missing::{as_missing, is_missing};
-use crate::catalog::{Condition, Entry};
-use crate::claims::verb;
+use crate::catalog::{CatalogEntry, Condition};
+use crate::claims::claim_for_verb;
 use crate::error::NodeError;
 use crate::layout::{FileDirectory, Layout};
-use crate::reconcile::{self, fingerprint};
+use crate::reconcile::{self, name_fingerprint};
 
 /// The number of rows that are compared before the caller hears of it.
 const ROWS: usize = 10_000;
@@ -34,7 +34,7 @@ impl NodeDisks {
         now: Timestamp,
         progress: WalkProgress<'_>,
     ) -> Result<Option<()>, NodeError> {
-        for (id, layout) in self.volumes.online() {
+        for (id, layout) in self.volumes.online_layouts() {
             let walk = VolumeWalk {
                 disks: self,
                 id: &id,
@@ -61,7 +61,7 @@ impl NodeDisks {
 
     /// Corrects the rows of a file that are wrong about whether it is on a disk.
     pub(crate) fn look_up_file(&self, name: &FileName, now: Timestamp) -> Result<(), NodeError> {
-        for (id, layout) in self.volumes.online() {
+        for (id, layout) in self.volumes.online_layouts() {
             let walk = VolumeWalk {
                 disks: self,
                 id: &id,
@@ -89,13 +89,13 @@ impl VolumeWalk<'_> {
         let mut on_disk = Vec::new();
         for dir in FileDirectory::all() {
             let before = on_disk.len();
-            for called in directory::names(&self.layout.files(dir))? {
-                if let Some(name) = dir.file(&called) {
-                    on_disk.push(fingerprint(&name));
-                } else if let Some(name) = dir.stray(&called)
+            for called in directory::list_names(&self.layout.files(dir))? {
+                if let Some(name) = dir.file_name(&called) {
+                    on_disk.push(name_fingerprint(&name));
+                } else if let Some(name) = dir.stray_file_name(&called)
                     && self.move_home(dir, &called, &name)?
                 {
-                    on_disk.push(fingerprint(&name));
+                    on_disk.push(name_fingerprint(&name));
                 }
             }
             if progress((on_disk.len() - before) as u64).is_break() {
@@ -103,10 +103,10 @@ impl VolumeWalk<'_> {
             }
         }
         on_disk.sort_unstable();
-        let is_on_disk = |name: &FileName| on_disk.binary_search(&fingerprint(name)).is_ok();
+        let is_on_disk = |name: &FileName| on_disk.binary_search(&name_fingerprint(name)).is_ok();
         let mut known = Vec::with_capacity(on_disk.len());
         let mut doubtful = Vec::new();
-        for (count, entry) in self.disks.catalog.list(None)?.enumerate() {
+        for (count, entry) in self.disks.catalog.list_entries(None)?.enumerate() {
             if count % ROWS == ROWS - 1 && progress(ROWS as u64).is_break() {
                 return Ok(None);
             }
@@ -114,7 +114,7 @@ impl VolumeWalk<'_> {
             if entry.volume != *self.id || is_missing(&entry) {
                 continue;
             }
-            known.push(fingerprint(&entry.name));
+            known.push(name_fingerprint(&entry.name));
             if !is_on_disk(&entry.name) {
                 doubtful.push(entry.name);
             }
@@ -126,7 +126,7 @@ impl VolumeWalk<'_> {
         {
             for dir in FileDirectory::all() {
                 let mut names = names(self.layout, dir)?;
-                names.retain(|name| known.binary_search(&fingerprint(name)).is_err());
+                names.retain(|name| known.binary_search(&name_fingerprint(name)).is_err());
                 doubtful.append(&mut names);
             }
         }
@@ -146,7 +146,11 @@ impl VolumeWalk<'_> {
         called: &OsStr,
         name: &FileName,
     ) -> Result<bool, NodeError> {
-        let Ok(_claim) = self.disks.locks.claim_name(name, &verb("look", name)?) else {
+        let Ok(_claim) = self
+            .disks
+            .locks
+            .claim_name(name, &claim_for_verb("look", name)?)
+        else {
             return Ok(false);
         };
         self.disks.confirm_volume(self.id, self.layout)?;
@@ -172,7 +176,7 @@ impl VolumeWalk<'_> {
             return Ok(());
         }
         // The upload, move or mend that has the file updates its row.
-        let Ok(_claim) = disks.locks.claim_name(name, &verb("look", name)?) else {
+        let Ok(_claim) = disks.locks.claim_name(name, &claim_for_verb("look", name)?) else {
             return Ok(());
         };
         if self.bears_out(name)? || disks.confirm_volume(id, layout).is_err() {
@@ -181,12 +185,12 @@ impl VolumeWalk<'_> {
         let known = disks.catalog.row(name, id)?;
         if let Some(row) = known.filter(|row| !matches!(row.condition, Condition::Missing { .. })) {
             tracing::warn!(file = %name, volume = %id, "it is no longer on the disk");
-            let entry = Entry {
+            let entry = CatalogEntry {
                 name: name.clone(),
                 volume: id.clone(),
                 row,
             };
-            disks.catalog.put(&[as_missing(entry, now)])?;
+            disks.catalog.put_entries(&[as_missing(entry, now)])?;
         } else {
             disks.reconcile_file(id, layout, name, now)?;
         }
@@ -195,7 +199,7 @@ impl VolumeWalk<'_> {
 
     /// Returns whether the disk confirms the catalog. A name that cannot be looked at counts as confirmed.
     fn bears_out(&self, name: &FileName) -> Result<bool, NodeError> {
-        let is_there = match directory::kind(&self.layout.target(name).file) {
+        let is_there = match directory::entry_kind(&self.layout.target_paths(name).file) {
             Ok(found) => matches!(found, Some(EntryKind::File { .. })),
             Err(error) => {
                 tracing::warn!(file = %name, volume = %self.id, %error, "cannot be looked at");
@@ -210,6 +214,9 @@ impl VolumeWalk<'_> {
 
 /// Lists the names of archive files in one directory.
 fn names(layout: &Layout, dir: FileDirectory) -> Result<Vec<FileName>, NodeError> {
-    let names = directory::names(&layout.files(dir))?;
-    Ok(names.iter().filter_map(|name| dir.file(name)).collect())
+    let names = directory::list_names(&layout.files(dir))?;
+    Ok(names
+        .iter()
+        .filter_map(|name| dir.file_name(name))
+        .collect())
 }

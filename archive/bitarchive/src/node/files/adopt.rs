@@ -13,8 +13,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use archive_daemon::{Period, Step, Worker, WorkerError};
-use archive_durable::{DiskError, PublishError, Sidecar, Survey, UncachedFile, directory};
+use archive_daemon::{Period, Worker, WorkerStep, WorkerStepError};
+use archive_durable::{DiskError, PublishError, Sidecar, SurveyedFile, UncachedFile, directory};
 use archive_model::{FileName, Root, UploadId, VolumeId};
 use archive_proof::{Admission, Envelope};
 use jiff::Timestamp;
@@ -23,9 +23,9 @@ use tokio::task::spawn_blocking;
 use super::NodeFiles;
 use super::upload::sidecar_text;
 use crate::admitted;
-use crate::attic::{self, Reason};
-use crate::catalog::{Condition, Entry, Row};
-use crate::claims::verb;
+use crate::attic::{self, AtticReason};
+use crate::catalog::{CatalogEntry, Condition, Row};
+use crate::claims::claim_for_verb;
 use crate::error::NodeError;
 use crate::layout::Layout;
 use crate::reconcile;
@@ -45,13 +45,13 @@ impl NodeFiles {
         volume: &VolumeId,
         admission: &Envelope,
         now: Timestamp,
-    ) -> Result<Entry, NodeError> {
-        let admitted = admitted::verify(admission, &self.trust, name)?;
+    ) -> Result<CatalogEntry, NodeError> {
+        let admitted = admitted::verify_admission(admission, &self.trust, name)?;
         if admitted.name != *name {
             let admitted = admitted.name.to_string();
             return Err(mismatch(name, "name", admitted, name.to_string()));
         }
-        let id = verb("adopt", name)?;
+        let id = claim_for_verb("adopt", name)?;
         let claim = self.locks.claim_name(name, &id)?;
         let layout = self.disks.find_layout(volume)?;
         self.disks.reconcile_file(volume, &layout, name, now)?;
@@ -59,7 +59,7 @@ impl NodeFiles {
             .catalog
             .row(name, volume)?
             .ok_or_else(|| NodeError::NotFound(name.clone()))?;
-        let entry = Entry {
+        let entry = CatalogEntry {
             name: name.clone(),
             volume: volume.clone(),
             row,
@@ -85,18 +85,23 @@ impl NodeFiles {
     }
 
     /// Returns the admission in the sidecar of a copy, or `None` if it cannot be read.
-    pub fn read_admission(&self, entry: &Entry) -> Option<String> {
+    pub fn read_admission(&self, entry: &CatalogEntry) -> Option<String> {
         let layout = self.disks.find_layout(&entry.volume).ok()?;
-        admission_in(&layout.target(&entry.name).sidecar, &entry.name)
+        admission_in(&layout.target_paths(&entry.name).sidecar, &entry.name)
     }
 
-    fn put_row(&self, name: &FileName, volume: &VolumeId, row: Row) -> Result<Entry, NodeError> {
-        let entry = Entry {
+    fn put_row(
+        &self,
+        name: &FileName,
+        volume: &VolumeId,
+        row: Row,
+    ) -> Result<CatalogEntry, NodeError> {
+        let entry = CatalogEntry {
             name: name.clone(),
             volume: volume.clone(),
             row,
         };
-        self.catalog.put(std::slice::from_ref(&entry))?;
+        self.catalog.put_entries(std::slice::from_ref(&entry))?;
         Ok(entry)
     }
 
@@ -108,7 +113,7 @@ impl NodeFiles {
     ) -> Result<Option<FileName>, NodeError> {
         let mut last = None;
         let mut hashed = 0;
-        for (count, entry) in self.catalog.list(after)?.enumerate() {
+        for (count, entry) in self.catalog.list_entries(after)?.enumerate() {
             let entry = entry?;
             // All volumes of one name are hashed together: a listing continues after a name.
             if (count >= ROWS || hashed >= BYTES) && last.as_ref() != Some(&entry.name) {
@@ -124,17 +129,17 @@ impl NodeFiles {
 
     /// Hashes one unexpected file and returns its number of bytes. A file that cannot be read, or is in use, stays as
     /// it is.
-    fn hash_file(&self, entry: &Entry) -> Result<u64, NodeError> {
+    fn hash_file(&self, entry: &CatalogEntry) -> Result<u64, NodeError> {
         let name = &entry.name;
         let volume = &entry.volume;
-        let id = verb("hash", name)?;
+        let id = claim_for_verb("hash", name)?;
         let Ok(layout) = self.disks.find_layout(volume) else {
             return Ok(0);
         };
         let Ok(_claim) = self.locks.claim_name(name, &id) else {
             return Ok(0);
         };
-        let read = UncachedFile::open(&layout.target(name).file)
+        let read = UncachedFile::open(&layout.target_paths(name).file)
             .and_then(|file| Ok((file.size()?, file.root()?)));
         let (size, root) = match read {
             Ok(read) => read,
@@ -163,7 +168,7 @@ enum PriorAdmission {
 
 impl PriorAdmission {
     /// Reads from the catalog which admission the copy has, where it should get one of `root`.
-    fn read(entry: &Entry, root: Root) -> Result<Self, NodeError> {
+    fn read(entry: &CatalogEntry, root: Root) -> Result<Self, NodeError> {
         match entry.row.condition {
             Condition::Unexpected { .. } => Ok(Self::Absent),
             Condition::Missing { .. } => Err(NodeError::NotFound(entry.name.clone())),
@@ -182,7 +187,7 @@ impl PriorAdmission {
 struct Adoption<'a> {
     files: &'a NodeFiles,
     /// The copy as the catalog has it.
-    entry: Entry,
+    entry: CatalogEntry,
     layout: Layout,
     admitted: Admission,
     /// Whether the file has an admission of other content.
@@ -192,10 +197,10 @@ struct Adoption<'a> {
 
 impl Adoption<'_> {
     /// Hashes the file. Fails if its bytes are not what the admission says; the catalog then knows what they are.
-    fn hash(&self, id: &UploadId) -> Result<Survey, NodeError> {
-        let Entry { name, volume, row } = &self.entry;
-        let file = self.layout.target(name).file;
-        let survey = Survey::hash(&self.layout.incoming(), id.as_str(), &file)
+    fn hash(&self, id: &UploadId) -> Result<SurveyedFile, NodeError> {
+        let CatalogEntry { name, volume, row } = &self.entry;
+        let file = self.layout.target_paths(name).file;
+        let survey = SurveyedFile::hash_file(&self.layout.incoming(), id.as_str(), &file)
             .map_err(|error| self.blame(error))?;
         let size = survey.size();
         let root = survey.root();
@@ -222,8 +227,8 @@ impl Adoption<'_> {
     }
 
     /// Puts the sidecar with the admission beside the file, and one that does not count into the attic.
-    fn publish(&self, survey: Survey, admission: &Envelope) -> Result<(), NodeError> {
-        let Entry { name, volume, .. } = &self.entry;
+    fn publish(&self, survey: SurveyedFile, admission: &Envelope) -> Result<(), NodeError> {
+        let CatalogEntry { name, volume, .. } = &self.entry;
         let text = sidecar_text(name, volume, admission, survey.outboard(), self.now)?;
         let _moving = self.files.moves.lock_moves();
         // Hashing may have taken long: is the volume still online?
@@ -236,7 +241,7 @@ impl Adoption<'_> {
         self.put_sidecar_aside(why)
             .map_err(|error| self.blame(error))?;
         survey
-            .publish(&text, &self.layout.target(name))
+            .publish_file(&text, &self.layout.target_paths(name))
             .map_err(|error| match error {
                 PublishError::Disk(error) => self.blame(error),
                 PublishError::Taken(_) => already_admitted(&self.entry),
@@ -246,27 +251,27 @@ impl Adoption<'_> {
     /// Puts what lies in the place of the sidecar, and cannot be believed, into the attic.
     fn put_sidecar_aside(&self, why: &str) -> Result<(), DiskError> {
         let name = &self.entry.name;
-        let target = self.layout.target(name);
+        let target = self.layout.target_paths(name);
         let beside = [target.sidecar.as_path(), target.outboard.as_path()];
-        let is_absent = |path: &&Path| matches!(directory::kind(path), Ok(None));
+        let is_absent = |path: &&Path| matches!(directory::entry_kind(path), Ok(None));
         if beside.iter().all(is_absent) {
             return Ok(());
         }
-        let reason = Reason::of_leftover(name, self.now, &self.files.node, why);
+        let reason = AtticReason::of_leftover(name, self.now, &self.files.node, why);
         attic::put_aside(&self.layout, "adopt", &reason, &beside).map(|_| ())
     }
 
     /// Enters the file into the catalog and the lists as one like any other.
-    fn enter(self) -> Result<Entry, NodeError> {
+    fn enter(self) -> Result<CatalogEntry, NodeError> {
         let Self {
             files,
-            entry: Entry { name, volume, .. },
+            entry: CatalogEntry { name, volume, .. },
             layout,
             admitted,
             had_another,
             now,
         } = self;
-        let row = Row::intact(admitted.size, admitted.root, now, now);
+        let row = Row::intact_row(admitted.size, admitted.root, now, now);
         let entry = files.put_row(&name, &volume, row)?;
         files.disks.note_stored(&entry, now)?;
         if had_another {
@@ -285,7 +290,7 @@ impl Adoption<'_> {
 }
 
 /// Returns the error that a file has an admission of its own.
-fn already_admitted(entry: &Entry) -> NodeError {
+fn already_admitted(entry: &CatalogEntry) -> NodeError {
     NodeError::Admitted {
         name: entry.name.clone(),
         volume: entry.volume.clone(),
@@ -338,17 +343,17 @@ impl StrangerWorker {
 impl Worker for StrangerWorker {
     const NAME: &'static str = "strangers";
 
-    async fn step(&mut self) -> Result<Step, WorkerError> {
+    async fn step(&mut self) -> Result<WorkerStep, WorkerStepError> {
         if self.after.is_none() {
             let looked = self.files.disks.count_looks();
             if looked == self.seen {
-                return Ok(Step::Idle(self.every.duration()));
+                return Ok(WorkerStep::Idle(self.every.duration()));
             }
             self.seen = looked;
         }
         let files = Arc::clone(&self.files);
         let after = self.after.take();
         self.after = spawn_blocking(move || files.hash_unexpected_files(after.as_ref())).await??;
-        Ok(Step::Again)
+        Ok(WorkerStep::Again)
     }
 }

@@ -19,15 +19,15 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use archive_durable::{
-    DiskError, Journal, RepairedCopy, Target, UncachedFile, directory, exchange,
+    DiskError, FinalPaths, Journal, RepairedCopy, UncachedFile, directory, exchange,
 };
 use archive_model::{FileContent, GROUP_SIZE, Groups, MendOrder, groups};
-use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode, walk};
+use archive_proof::{CopyBytes, DecodeError, OutboardState, ReadAt, decode_ranges, walk_tree};
 use jiff::Timestamp;
 
 use super::NodeFiles;
-use super::verify::Progress;
-use crate::catalog::{Condition, Entry};
+use super::verify::VerifyProgress;
+use crate::catalog::{CatalogEntry, Condition};
 use crate::claims::Hold;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths, is_file};
@@ -44,7 +44,7 @@ const BLOCK: u64 = 1024 * 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MendReport {
     /// The copy as it is now.
-    pub entry: Entry,
+    pub entry: CatalogEntry,
     /// The directory in the attic of the volume with the replaced groups; `None` if no group differs.
     pub attic: Option<String>,
     /// The number of groups that differ from before.
@@ -56,9 +56,9 @@ pub struct MendReport {
 pub struct Mend<'a> {
     files: &'a NodeFiles,
     order: MendOrder,
-    entry: Entry,
+    entry: CatalogEntry,
     layout: Layout,
-    target: Target,
+    target: FinalPaths,
     /// The old copy, if it can be opened.
     old: Option<UncachedFile>,
     way: MendMethod,
@@ -85,12 +85,12 @@ impl NodeFiles {
             .catalog
             .row(&found.name, &found.volume)?
             .ok_or_else(|| NodeError::NotFound(found.name.clone()))?;
-        let entry = Entry { row, ..found };
+        let entry = CatalogEntry { row, ..found };
         let refuse = |why: &str| NodeError::NotMended {
             name: entry.name.clone(),
             why: why.to_owned(),
         };
-        let target = layout.target(&entry.name);
+        let target = layout.target_paths(&entry.name);
         match &entry.row.condition {
             Condition::Present | Condition::Damaged { .. } => {}
             Condition::Missing { .. } => {
@@ -119,7 +119,7 @@ impl NodeFiles {
         let size = entry.row.size;
         let beyond = order.groups.difference(&Groups::all(size));
         if order.groups.is_empty() || !beyond.is_empty() {
-            let count = groups::count(size);
+            let count = groups::group_count(size);
             return Err(refuse(&format!(
                 "send at least one of its groups, 0 to {}",
                 count - 1
@@ -127,7 +127,7 @@ impl NodeFiles {
         }
         let beside = MendPaths::new(&layout, &entry.name);
         let sweep = MendCleanup::new(&beside);
-        let way = MendMethod::choose(&self.disks, &entry, &layout, &order)?;
+        let way = MendMethod::choose_method(&self.disks, &entry, &layout, &order)?;
         Ok(Mend {
             files: self,
             old: UncachedFile::open(&target.file).ok(),
@@ -151,7 +151,7 @@ impl NodeFiles {
 
 impl Mend<'_> {
     /// Returns the copy as it was when the mend began.
-    pub const fn entry(&self) -> &Entry {
+    pub const fn entry(&self) -> &CatalogEntry {
         &self.entry
     }
 
@@ -161,12 +161,12 @@ impl Mend<'_> {
     }
 
     /// Writes the next segment: `length` bytes from `offset` on, encoded with their proof.
-    pub fn segment(
+    pub fn write_segment(
         &mut self,
         offset: u64,
         length: u64,
         encoded: &[u8],
-        progress: Progress<'_>,
+        progress: VerifyProgress<'_>,
     ) -> Result<(), NodeError> {
         let size = self.entry.row.size;
         let end = offset.saturating_add(length);
@@ -200,7 +200,7 @@ impl Mend<'_> {
             root: self.order.root,
             size,
         };
-        let decoded = decode(encoded, content, &range, |_, proven| {
+        let decoded = decode_ranges(encoded, content, &range, |_, proven| {
             bytes.extend_from_slice(proven);
             Ok(())
         });
@@ -214,7 +214,7 @@ impl Mend<'_> {
         self.keep_up_to(offset, progress)?;
         for (at, group) in (offset..).step_by(GROUP).zip(bytes.chunks(GROUP)) {
             self.evidence
-                .compare(self.old.as_ref(), at, group)
+                .compare_groups(self.old.as_ref(), at, group)
                 .map_err(|error| self.files.disks.blame_disk(&self.entry.volume, error))?;
         }
         self.put(&bytes, BlockSource::Sent)?;
@@ -229,10 +229,10 @@ impl Mend<'_> {
 
     /// Ends the mend when all groups have come: proves the new copy, puts the replaced groups into the attic, and
     /// exchanges the copies.
-    pub fn close(
+    pub fn close_mend(
         mut self,
         now: Timestamp,
-        progress: Progress<'_>,
+        progress: VerifyProgress<'_>,
     ) -> Result<MendReport, NodeError> {
         if let Some(missing) = self.wanted.front() {
             return Err(self.wrong(missing.start, "these groups were announced and not sent"));
@@ -240,7 +240,7 @@ impl Mend<'_> {
         let size = self.entry.row.size;
         self.keep_up_to(size, progress)?;
         self.evidence
-            .surplus(self.old.as_ref(), size)
+            .surplus_groups(self.old.as_ref(), size)
             .map_err(|error| self.files.disks.blame_disk(&self.entry.volume, error))?;
         // The order matters: the hold is given back last.
         let Self {
@@ -258,7 +258,7 @@ impl Mend<'_> {
         } = self;
         drop(old);
         let made = way
-            .finish(size, order.root)
+            .finish_copy(size, order.root)
             .map_err(|error| files.disks.blame_disk(&entry.volume, error))?;
         let Some(made) = made else {
             let why = "with these groups it would still be damaged; verify it again, and send all damaged groups".to_owned();
@@ -282,7 +282,7 @@ impl Mend<'_> {
         let mut entry = replacing.entry.clone();
         entry.row.verified = Some(now);
         entry.row.condition = Condition::Present;
-        files.catalog.put(std::slice::from_ref(&entry))?;
+        files.catalog.put_entries(std::slice::from_ref(&entry))?;
         tracing::info!(file = %entry.name, volume = %entry.volume, groups = count, attic = attic.as_deref(), "mended");
         Ok(MendReport {
             entry,
@@ -292,7 +292,7 @@ impl Mend<'_> {
     }
 
     /// Copies the good groups of the old copy, up to `offset`.
-    fn keep_up_to(&mut self, offset: u64, progress: Progress<'_>) -> Result<(), NodeError> {
+    fn keep_up_to(&mut self, offset: u64, progress: VerifyProgress<'_>) -> Result<(), NodeError> {
         let mut block = Vec::new();
         while self.done < offset {
             let length = BLOCK.min(offset - self.done);
@@ -318,7 +318,7 @@ impl Mend<'_> {
 
     fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), NodeError> {
         self.way
-            .put(bytes, source)
+            .put_block(bytes, source)
             .map_err(|error| self.files.disks.blame_disk(&self.entry.volume, error))?;
         self.done += bytes.len() as u64;
         Ok(())
@@ -338,9 +338,9 @@ struct CopyExchange<'a> {
     files: &'a NodeFiles,
     order: MendOrder,
     /// The copy as it was when the mend began.
-    entry: Entry,
+    entry: CatalogEntry,
     layout: Layout,
-    target: Target,
+    target: FinalPaths,
     sweep: MendCleanup,
     now: Timestamp,
 }
@@ -351,7 +351,7 @@ impl CopyExchange<'_> {
         &mut self,
         copy: RepairedCopy,
         evidence: Evidence,
-        progress: Progress<'_>,
+        progress: VerifyProgress<'_>,
     ) -> Result<Option<String>, NodeError> {
         let mut has_stopped = false;
         let mut report = |bytes| {
@@ -359,14 +359,14 @@ impl CopyExchange<'_> {
             has_stopped |= flow.is_break();
             flow
         };
-        let proven = match copy.prove(self.order.root, &mut report) {
+        let proven = match copy.prove_copy(self.order.root, &mut report) {
             Ok(proven) => proven,
             Err(Some(error)) => return Err(self.blame(error)),
             Err(None) if has_stopped => return Err(NodeError::Stopped(self.entry.name.clone())),
             Err(None) => return Err(self.wrong_bytes()),
         };
         let attic = self.put_aside(evidence)?;
-        if let Err(error) = proven.exchange(&self.target) {
+        if let Err(error) = proven.exchange_copy(&self.target) {
             // The next start finds out which copy stands, once people have looked at the disk.
             self.sweep.leave();
             return Err(self.blame(error));
@@ -379,13 +379,13 @@ impl CopyExchange<'_> {
         &mut self,
         journal: Journal,
         evidence: Evidence,
-        progress: Progress<'_>,
+        progress: VerifyProgress<'_>,
     ) -> Result<Option<String>, NodeError> {
         let attic = self.put_aside(evidence)?;
         // From here on the journal makes the copy whole again, even after a crash.
         self.sweep.leave();
         journal
-            .apply(&self.target.file)
+            .apply_to(&self.target.file)
             .map_err(|error| self.blame(error))?;
         let failed = self.read_back(progress)?;
         if failed.is_some() {
@@ -398,7 +398,7 @@ impl CopyExchange<'_> {
 
     /// Reads the copy whose groups were replaced in place, and computes its outboard again if that is wrong. Returns
     /// why the copy cannot be called mended, or `None` if it is.
-    fn read_back(&self, progress: Progress<'_>) -> Result<Option<NodeError>, NodeError> {
+    fn read_back(&self, progress: VerifyProgress<'_>) -> Result<Option<NodeError>, NodeError> {
         let blame = |error| self.blame(error);
         let data = UncachedFile::open(&self.target.file).map_err(blame)?;
         let outboard = UncachedFile::open(&self.target.outboard).ok();
@@ -410,7 +410,7 @@ impl CopyExchange<'_> {
             root: self.order.root,
             size: self.entry.row.size,
         };
-        let found = walk(copy, content, progress);
+        let found = walk_tree(copy, content, progress);
         if found.stopped {
             return Ok(Some(NodeError::Stopped(self.entry.name.clone())));
         }

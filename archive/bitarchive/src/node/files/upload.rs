@@ -23,7 +23,7 @@ use serde_json::value::RawValue;
 use super::{NodeFiles, SecondCopy};
 use crate::admitted;
 use crate::attic::put_leftovers_aside;
-use crate::catalog::{Entry, Row};
+use crate::catalog::{CatalogEntry, Row};
 use crate::claims::Claim;
 use crate::error::NodeError;
 use crate::layout::{Layout, is_mend_name};
@@ -33,7 +33,7 @@ use crate::volumes::Volumes;
 /// An upload in progress. Dropping it leaves the received bytes, to be resumed or reaped, and gives back the room that
 /// was reserved for the rest.
 #[derive(Debug)]
-pub struct Upload<'a> {
+pub struct NodeUpload<'a> {
     files: &'a NodeFiles,
     claim: Claim,
     id: UploadId,
@@ -74,7 +74,7 @@ impl NodeFiles {
         upload: &UploadId,
         name: &FileName,
         size: u64,
-    ) -> Result<Upload<'_>, NodeError> {
+    ) -> Result<NodeUpload<'_>, NodeError> {
         self.receive(upload, name, size, EarlierUpload::Resume(None))
     }
 
@@ -85,7 +85,7 @@ impl NodeFiles {
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Upload<'_>, NodeError> {
+    ) -> Result<NodeUpload<'_>, NodeError> {
         self.receive(upload, name, size, EarlierUpload::Resume(Some(points)))
     }
 
@@ -95,7 +95,7 @@ impl NodeFiles {
         upload: &UploadId,
         name: &FileName,
         size: u64,
-    ) -> Result<Upload<'_>, NodeError> {
+    ) -> Result<NodeUpload<'_>, NodeError> {
         self.receive(upload, name, size, EarlierUpload::Forget)
     }
 
@@ -105,7 +105,7 @@ impl NodeFiles {
         name: &FileName,
         size: u64,
         earlier: EarlierUpload<'_>,
-    ) -> Result<Upload<'_>, NodeError> {
+    ) -> Result<NodeUpload<'_>, NodeError> {
         self.disks.refuse_unless_open()?;
         let claim = self.locks.claim_name(name, upload)?;
         self.refuse_taken(name, Some(SecondCopy::Any))?;
@@ -117,17 +117,17 @@ impl NodeFiles {
                 // The upload begins again on another volume, if one has room for all of it.
                 self.disks
                     .volumes
-                    .choose(size)?
+                    .choose_volume(size)?
                     .ok_or(NodeError::NoSpace(size))?;
             }
-            Stage::forget(&layout.incoming(), upload.as_str())
+            Stage::forget_stage(&layout.incoming(), upload.as_str())
                 .map_err(|error| self.disks.blame_disk(&volume, error))?;
         }
         let _alone = self.placing.lock();
         let (volume, layout) = self
             .disks
             .volumes
-            .choose(size)?
+            .choose_volume(size)?
             .ok_or(NodeError::NoSpace(size))?;
         self.open_upload(claim, volume, layout, size, None)
     }
@@ -141,7 +141,7 @@ impl NodeFiles {
         layout: Layout,
         size: u64,
         points: Option<&[u64]>,
-    ) -> Result<Upload<'_>, NodeError> {
+    ) -> Result<NodeUpload<'_>, NodeError> {
         let id = claim.upload.clone();
         let incoming = layout.incoming();
         let most = |length| match points {
@@ -158,7 +158,7 @@ impl NodeFiles {
             other => other,
         };
         let stage = stage.map_err(|error| self.disks.blame_disk(&volume, error))?;
-        if let Err(error) = stage.reserve(size.min(self.disks.volumes.room_on(&layout)?)) {
+        if let Err(error) = stage.reserve_space(size.min(self.disks.volumes.room_on(&layout)?)) {
             let error = self.disks.blame_disk(&volume, error);
             stage.discard()?;
             return Err(error);
@@ -166,7 +166,7 @@ impl NodeFiles {
         let reserved = stage
             .reservation()
             .map_err(|error| self.disks.blame_disk(&volume, error))?;
-        Ok(Upload {
+        Ok(NodeUpload {
             room: UploadReservation {
                 disks: &self.disks,
                 volume: volume.clone(),
@@ -203,8 +203,8 @@ impl NodeFiles {
     pub fn reap_uploads(&self, before: i64) -> Result<u64, NodeError> {
         let mut reaped = 0;
         let receiving = self.locks.list_uploads();
-        for (_, layout) in self.disks.volumes.online() {
-            for (last, kind) in directory::look(&layout.incoming())? {
+        for (_, layout) in self.disks.volumes.online_layouts() {
+            for (last, kind) in directory::look_up_names(&layout.incoming())? {
                 let is_old = matches!(kind, Ok(directory::EntryKind::File { changed, .. }) if changed < before);
                 let name = last.to_string_lossy();
                 let upload = name.split('.').next().unwrap_or_default();
@@ -219,7 +219,7 @@ impl NodeFiles {
     }
 }
 
-impl Upload<'_> {
+impl NodeUpload<'_> {
     /// Returns the number of bytes received, which are whole groups after a resumption.
     pub const fn received(&self) -> u64 {
         self.stage.length()
@@ -248,16 +248,16 @@ impl Upload<'_> {
     }
 
     /// Forgets the bytes beyond `length`, cut to whole groups.
-    pub fn keep(self, length: u64) -> Result<Self, NodeError> {
+    pub fn keep_prefix(self, length: u64) -> Result<Self, NodeError> {
         let stage = self
             .stage
-            .keep(length)
+            .keep_prefix(length)
             .map_err(|error| self.files.disks.blame_disk(&self.volume, error))?;
         Ok(Self { stage, ..self })
     }
 
     /// Makes the received bytes durable. Returns the number of bytes that a resumption can count on.
-    pub fn sync(&self) -> Result<u64, NodeError> {
+    pub fn sync_bytes(&self) -> Result<u64, NodeError> {
         self.stage
             .sync()
             .map_err(|error| self.files.disks.blame_disk(&self.volume, error))?;
@@ -265,7 +265,7 @@ impl Upload<'_> {
     }
 
     /// Discards the upload and frees its room.
-    pub fn discard(self) -> Result<(), NodeError> {
+    pub fn discard_upload(self) -> Result<(), NodeError> {
         self.stage
             .discard()
             .map_err(|error| self.files.disks.blame_disk(&self.volume, error))
@@ -273,7 +273,11 @@ impl Upload<'_> {
 
     /// Compares the bytes with the admission, makes them durable, reads them back and gives them their final name. On
     /// return, the file is stored. If `commit` fails before the name was given, nothing bears the name.
-    pub fn commit(self, admission: &Envelope, now: Timestamp) -> Result<Entry, NodeError> {
+    pub fn commit_upload(
+        self,
+        admission: &Envelope,
+        now: Timestamp,
+    ) -> Result<CatalogEntry, NodeError> {
         let Self {
             files,
             claim,
@@ -285,7 +289,7 @@ impl Upload<'_> {
         } = self;
         let name = claim.name.clone();
         let blame = |error: DiskError| files.disks.blame_disk(&volume, error);
-        let admitted = match admitted::verify(admission, &files.trust, &name) {
+        let admitted = match admitted::verify_admission(admission, &files.trust, &name) {
             Ok(admitted) => admitted,
             Err(refused) => {
                 stage.discard().map_err(blame)?;
@@ -296,7 +300,7 @@ impl Upload<'_> {
         let size = received.size();
         let root = received.root();
         let content = FileContent { root, size };
-        if let Err(differs) = admitted::compare(&admitted, &name, &id, content) {
+        if let Err(differs) = admitted::compare_content(&admitted, &name, &id, content) {
             received.discard().map_err(blame)?;
             return Err(differs);
         }
@@ -308,31 +312,30 @@ impl Upload<'_> {
         let text = sidecar_text(&name, &volume, admission, received.outboard(), now)?;
         // The disk may have failed, or been exchanged, while the bytes came.
         files.disks.find_layout(&volume)?;
-        let verified =
-            received
-                .seal(&text)
-                .map_err(blame)?
-                .verify()
-                .map_err(|error| match error {
-                    Some(error) => files.disks.blame_disk(&volume, error),
-                    None => NodeError::ReadBack {
-                        name: name.clone(),
-                        volume: volume.clone(),
-                    },
-                })?;
+        let verified = received
+            .seal_file(&text)
+            .map_err(blame)?
+            .verify_file()
+            .map_err(|error| match error {
+                Some(error) => files.disks.blame_disk(&volume, error),
+                None => NodeError::ReadBack {
+                    name: name.clone(),
+                    volume: volume.clone(),
+                },
+            })?;
         files.disks.find_layout(&volume)?;
         room.fill();
         put_leftovers_aside(&layout, id.as_str(), &name, &files.node, now).map_err(blame)?;
         verified
-            .publish(&layout.target(&name))
+            .publish_file(&layout.target_paths(&name))
             .map_err(|error| match error {
                 // Perhaps an earlier attempt failed after the name was given: the caller compares the root.
                 PublishError::Taken(_) => files.name_taken(&volume, &layout, &name, now),
                 PublishError::Disk(error) => files.disks.blame_disk(&volume, error),
             })?;
-        let row = Row::intact(admitted.size, admitted.root, now, now);
-        let entry = Entry { name, volume, row };
-        files.catalog.put(std::slice::from_ref(&entry))?;
+        let row = Row::intact_row(admitted.size, admitted.root, now, now);
+        let entry = CatalogEntry { name, volume, row };
+        files.catalog.put_entries(std::slice::from_ref(&entry))?;
         files.disks.note_stored(&entry, now)?;
         files
             .disks
@@ -351,7 +354,7 @@ enum EarlierUpload<'a> {
 
 /// Finds the volume on which an earlier stream of an upload was cut.
 fn find_cut_upload(volumes: &Volumes, upload: &UploadId) -> Option<(VolumeId, Layout)> {
-    volumes.writable().into_iter().find(|(_, layout)| {
+    volumes.writable_layouts().into_iter().find(|(_, layout)| {
         matches!(layout.upload(upload).symlink_metadata(), Ok(metadata) if metadata.is_file())
     })
 }

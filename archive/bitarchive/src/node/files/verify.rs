@@ -15,11 +15,11 @@ use std::ops::ControlFlow;
 
 use archive_durable::{DiskError, UncachedFile, exchange};
 use archive_model::{FileContent, FileName, Groups, Root, VolumeId, groups};
-use archive_proof::{CopyBytes, OutboardState, ReadAt, walk};
+use archive_proof::{CopyBytes, OutboardState, ReadAt, walk_tree};
 use jiff::Timestamp;
 
 use super::NodeFiles;
-use crate::catalog::{Condition, Entry, Row};
+use crate::catalog::{CatalogEntry, Condition, Row};
 use crate::claims::Hold;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths, is_file};
@@ -28,7 +28,7 @@ use crate::work::Work;
 
 /// A callback that receives how many bytes were just read (at most 1 MiB). The callback may wait, to throttle, and may
 /// stop the work.
-pub type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+pub type VerifyProgress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 /// The number of bytes of a file without a root that are hashed at a time.
 const BLOCK: usize = 1024 * 1024;
@@ -40,8 +40,8 @@ impl NodeFiles {
         name: &FileName,
         volume: Option<&VolumeId>,
         now: Timestamp,
-        progress: Progress<'_>,
-    ) -> Result<Entry, NodeError> {
+        progress: VerifyProgress<'_>,
+    ) -> Result<CatalogEntry, NodeError> {
         let entry = self.pick_copy(name, volume, now)?;
         let hold = self.locks.hold_file(&entry.name, Work::Verify)?;
         self.verify_held(&hold, &entry.volume, now, progress)
@@ -53,23 +53,23 @@ impl NodeFiles {
         name: &FileName,
         volume: Option<&VolumeId>,
         now: Timestamp,
-    ) -> Result<Entry, NodeError> {
-        let find = || -> Result<Vec<Entry>, NodeError> {
-            let mut found = self.catalog.find(name)?;
+    ) -> Result<CatalogEntry, NodeError> {
+        let find = || -> Result<Vec<CatalogEntry>, NodeError> {
+            let mut found = self.catalog.find_entries(name)?;
             found.retain(|entry| volume.is_none_or(|volume| entry.volume == *volume));
             Ok(found)
         };
         let mut found = find()?;
         // While it is received, its row is the upload's to write.
         if found.is_empty() && self.locks.find_upload(name).is_none() {
-            for (id, layout) in self.disks.volumes.online() {
+            for (id, layout) in self.disks.volumes.online_layouts() {
                 if volume.is_none_or(|volume| id == *volume) {
                     self.disks.reconcile_file(&id, &layout, name, now)?;
                 }
             }
             found = find()?;
         }
-        match <[Entry; 1]>::try_from(found) {
+        match <[CatalogEntry; 1]>::try_from(found) {
             Ok([entry]) => Ok(entry),
             Err(none) if none.is_empty() => Err(NodeError::NotFound(name.clone())),
             Err(_several) => Err(NodeError::Several(name.clone())),
@@ -80,13 +80,16 @@ impl NodeFiles {
     /// it once more. Returns `None` if the copy is absent, or some of it cannot be read.
     pub fn read_root_now(
         &self,
-        entry: &Entry,
-        progress: Progress<'_>,
+        entry: &CatalogEntry,
+        progress: VerifyProgress<'_>,
     ) -> Result<Option<Root>, NodeError> {
         match &entry.row.condition {
             Condition::Present | Condition::Unexpected { .. } => Ok(entry.row.root),
             Condition::Damaged { unreadable, .. } if unreadable.is_empty() => {
-                let target = self.disks.find_layout(&entry.volume)?.target(&entry.name);
+                let target = self
+                    .disks
+                    .find_layout(&entry.volume)?
+                    .target_paths(&entry.name);
                 let data = UncachedFile::open(&target.file)?;
                 Ok(hash(&entry.name, &data, progress)?.map(|(_, root)| root))
             }
@@ -100,8 +103,8 @@ impl NodeFiles {
         hold: &Hold,
         volume: &VolumeId,
         now: Timestamp,
-        progress: Progress<'_>,
-    ) -> Result<Entry, NodeError> {
+        progress: VerifyProgress<'_>,
+    ) -> Result<CatalogEntry, NodeError> {
         let name = hold.name();
         let layout = self.disks.find_layout(volume)?;
         let row = self
@@ -125,7 +128,7 @@ impl NodeFiles {
         let row = judge.row(row, &mut yielding)?;
         // A disk that went away proves nothing about its files.
         self.disks.confirm_volume(volume, &layout)?;
-        let entry = Entry {
+        let entry = CatalogEntry {
             name: name.clone(),
             volume: volume.clone(),
             row,
@@ -133,9 +136,9 @@ impl NodeFiles {
         if entry.row.condition != before {
             tracing::info!(file = %name, %volume, %before, now = %entry.row.condition, "verified: the condition of a copy has changed");
         }
-        self.catalog.put(std::slice::from_ref(&entry))?;
+        self.catalog.put_entries(std::slice::from_ref(&entry))?;
         if matches!(entry.row.condition, Condition::Damaged { .. }) {
-            self.scrub_age.suspect(&entry, now);
+            self.scrub_age.suspect_entry(&entry, now);
         }
         Ok(entry)
     }
@@ -145,7 +148,7 @@ impl NodeFiles {
 fn hash(
     name: &FileName,
     data: &UncachedFile,
-    progress: Progress<'_>,
+    progress: VerifyProgress<'_>,
 ) -> Result<Option<(u64, Root)>, NodeError> {
     let mut hasher = blake3::Hasher::new();
     let mut block = vec![0; BLOCK];
@@ -177,8 +180,8 @@ struct CopyCheck<'a> {
 
 impl CopyCheck<'_> {
     /// Makes the new row.
-    fn row(&self, mut row: Row, progress: Progress<'_>) -> Result<Row, NodeError> {
-        let target = self.layout.target(self.name);
+    fn row(&self, mut row: Row, progress: VerifyProgress<'_>) -> Result<Row, NodeError> {
+        let target = self.layout.target_paths(self.name);
         let sidecar = reconcile::read_sidecar(&target.sidecar, self.name, &self.files.trust)?;
         if let Ok((size, root, stored)) = sidecar {
             // The admission decides; the row is only what was known so far.
@@ -223,7 +226,7 @@ impl CopyCheck<'_> {
                 .ok()
                 .map(|outboard| outboard as &dyn ReadAt),
         };
-        let mut found = walk(copy, content, progress);
+        let mut found = walk_tree(copy, content, progress);
         if outboard.is_err_and(|error| !error.is_absent()) {
             found.outboard = OutboardState::Damaged;
         }
@@ -231,8 +234,8 @@ impl CopyCheck<'_> {
             return Err(NodeError::Stopped(self.name.clone()));
         }
         if length > row.size {
-            let last = groups::count(row.size) - 1;
-            if !found.unreadable.contains(last) {
+            let last = groups::group_count(row.size) - 1;
+            if !found.unreadable.contains_group(last) {
                 found.damaged.insert_one(last);
             }
         }
@@ -282,7 +285,7 @@ impl CopyCheck<'_> {
         &self,
         mut row: Row,
         data: &UncachedFile,
-        progress: Progress<'_>,
+        progress: VerifyProgress<'_>,
     ) -> Result<Row, NodeError> {
         // A file that cannot be read gets no root, and keeps its condition.
         if let Some((size, root)) = hash(self.name, data, progress)? {
@@ -297,7 +300,7 @@ impl CopyCheck<'_> {
     /// data.
     fn rebuild(&self, data: &UncachedFile, content: FileContent) {
         let beside = MendPaths::new(self.layout, self.name).outboard;
-        let target = self.layout.target(self.name).outboard;
+        let target = self.layout.target_paths(self.name).outboard;
         match exchange::rebuild_outboard(data, content, &beside, &target) {
             Ok(true) => {
                 tracing::info!(file = %self.name, volume = %self.volume, "its outboard was computed again");

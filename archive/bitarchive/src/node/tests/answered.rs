@@ -7,7 +7,7 @@ use super::disks::{id, store_on, where_is, with_two};
 use super::*;
 use crate::catalog::Row;
 
-fn entry_on(node: &Node, file: &str, volume: &str) -> Option<Entry> {
+fn entry_on(node: &Node, file: &str, volume: &str) -> Option<CatalogEntry> {
     let entries = node.files.find_copies(&name(file)).unwrap();
     entries.into_iter().find(|one| one.volume == id(volume))
 }
@@ -71,7 +71,7 @@ fn damaged_or_other_copies_answer_no_alarm() {
     let (node, _) = machine.start();
     store_on(&machine, &node, "v1", "a", b"one");
     let good = entry_on(&node, "a", "v1").unwrap();
-    let missing = Entry {
+    let missing = CatalogEntry {
         volume: id("v2"),
         row: Row {
             condition: Condition::Missing { since: now() },
@@ -79,14 +79,14 @@ fn damaged_or_other_copies_answer_no_alarm() {
         },
         ..good.clone()
     };
-    let other_root = Entry {
+    let other_root = CatalogEntry {
         row: Row {
             root: Some(Root::from_bytes([1; 32])),
             ..good.row.clone()
         },
         ..good.clone()
     };
-    let damaged = Entry {
+    let damaged = CatalogEntry {
         row: Row {
             condition: Condition::Damaged {
                 since: now(),
@@ -98,13 +98,17 @@ fn damaged_or_other_copies_answer_no_alarm() {
         ..good.clone()
     };
     for (copy, goes) in [(other_root, false), (damaged, false), (good, true)] {
-        node.catalog.put(&[copy, missing.clone()]).unwrap();
+        node.catalog.put_entries(&[copy, missing.clone()]).unwrap();
         node.disks.forget_all_answered(now()).unwrap();
         assert_eq!(entry_on(&node, "a", "v2").is_none(), goes);
     }
     // The file is back, and only the row is old: a verification shows it.
-    node.catalog.put(std::slice::from_ref(&missing)).unwrap();
-    let back = Layout::new(&machine.path("two")).target(&name("a")).file;
+    node.catalog
+        .put_entries(std::slice::from_ref(&missing))
+        .unwrap();
+    let back = Layout::new(&machine.path("two"))
+        .target_paths(&name("a"))
+        .file;
     std::fs::write(back, b"one").unwrap();
     node.disks.forget_all_answered(now()).unwrap();
     assert!(entry_on(&node, "a", "v2").is_some());

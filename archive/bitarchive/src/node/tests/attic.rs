@@ -11,7 +11,9 @@ use jiff::SignedDuration;
 
 use super::disks::{id, store_on, with_two};
 use super::*;
-use crate::attic::{AtticId, Item, ItemReference, Kind, Reason, Removal};
+use crate::attic::{
+    AtticId, AtticItemKind, AtticReason, ItemReference, LocalAtticItem, RemovalOrder,
+};
 
 pub(super) fn cause() -> Cause {
     Cause::new("officer/o-1", "a test").unwrap()
@@ -29,18 +31,22 @@ fn later(duration: Duration) -> Timestamp {
 
 const DAY: Duration = Duration::from_hours(24);
 
-pub(super) fn items(node: &Node) -> Vec<Item> {
+pub(super) fn items(node: &Node) -> Vec<LocalAtticItem> {
     let mut items = Vec::new();
-    for (volume, layout) in node.disks.volumes.online() {
-        let mut listed = crate::attic::list(&layout, &volume).unwrap();
+    for (volume, layout) in node.disks.volumes.online_layouts() {
+        let mut listed = crate::attic::list_items(&layout, &volume).unwrap();
         listed.sort_unstable();
-        items.extend(listed.iter().map(|one| crate::attic::item(&layout, one)));
+        items.extend(
+            listed
+                .iter()
+                .map(|one| crate::attic::read_item(&layout, one)),
+        );
     }
     items
 }
 
-pub(super) fn removal(file: &str, volume: VolumeId, checksum: Root) -> Removal {
-    Removal {
+pub(super) fn removal(file: &str, volume: VolumeId, checksum: Root) -> RemovalOrder {
+    RemovalOrder {
         name: name(file),
         volume,
         checksum,
@@ -48,18 +54,18 @@ pub(super) fn removal(file: &str, volume: VolumeId, checksum: Root) -> Removal {
     }
 }
 
-fn put_aside(node: &Node, file: &str, bytes: &[u8]) -> Result<Item, NodeError> {
+fn put_aside(node: &Node, file: &str, bytes: &[u8]) -> Result<LocalAtticItem, NodeError> {
     node.attic
         .put_copy_aside(&removal(file, id("v1"), root(bytes)), now())
 }
 
-fn restore_item(node: &Node, item: &Item) -> Result<Entry, NodeError> {
+fn restore_item(node: &Node, item: &LocalAtticItem) -> Result<CatalogEntry, NodeError> {
     node.attic
         .restore_item(&id("v1"), &AtticId::new(&item.id).unwrap(), &cause(), now())
 }
 
 impl NodeMachine {
-    fn place(&self, item: &Item) -> PathBuf {
+    fn place(&self, item: &LocalAtticItem) -> PathBuf {
         self.path("disk/attic").join(&item.id)
     }
 
@@ -71,22 +77,25 @@ impl NodeMachine {
 }
 
 /// Returns the root of the whole file in an item.
-fn checksum_in(node: &Node, item: &Item) -> Option<Root> {
-    let name = item.name.as_ref().filter(|_| item.kind == Kind::File)?;
+fn checksum_in(node: &Node, item: &LocalAtticItem) -> Option<Root> {
+    let name = item
+        .name
+        .as_ref()
+        .filter(|_| item.kind == AtticItemKind::File)?;
     let layout = node.disks.find_layout(&item.volume).ok()?;
     let place = layout.attic().join(&item.id);
-    let file = place.join(layout.target(name).file.file_name().unwrap());
+    let file = place.join(layout.target_paths(name).file.file_name().unwrap());
     std::fs::read(file).ok().map(|bytes| root(&bytes))
 }
 
-fn purge(node: &Node, item: &Item, now: Timestamp) -> Result<u64, NodeError> {
+fn purge(node: &Node, item: &LocalAtticItem, now: Timestamp) -> Result<u64, NodeError> {
     let checksum = checksum_in(node, item);
     purge_named(node, item, checksum, now)
 }
 
 fn purge_named(
     node: &Node,
-    item: &Item,
+    item: &LocalAtticItem,
     checksum: Option<Root>,
     now: Timestamp,
 ) -> Result<u64, NodeError> {
@@ -120,7 +129,7 @@ fn copy_moves_to_attic_and_back_whole() {
         let item = put_aside(&node, file, &content).unwrap();
         assert_eq!(
             (item.kind, item.name.as_ref(), item.damaged.as_ref()),
-            (Kind::File, Some(&name(file)), None)
+            (AtticItemKind::File, Some(&name(file)), None)
         );
         assert_eq!(
             (item.who.as_str(), item.why.as_str()),

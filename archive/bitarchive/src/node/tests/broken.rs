@@ -3,7 +3,7 @@
 use std::ops::{ControlFlow, Range};
 
 use archive_model::{Groups, MendOrder};
-use archive_proof::{CopyBytes, TreeBuilder, encode};
+use archive_proof::{CopyBytes, TreeBuilder, encode_ranges};
 
 use super::*;
 
@@ -58,14 +58,14 @@ pub(super) fn set(groups: &[u64]) -> Groups {
     groups.iter().copied().collect()
 }
 
-pub(super) fn verify(node: &Node, file: &str) -> Entry {
+pub(super) fn verify(node: &Node, file: &str) -> CatalogEntry {
     node.files
         .verify_copy(&name(file), None, now(), &mut on)
         .unwrap()
 }
 
 /// Returns the corrupt and the unreadable groups.
-pub(super) fn damage(entry: &Entry) -> (Groups, Groups) {
+pub(super) fn damage(entry: &CatalogEntry) -> (Groups, Groups) {
     match &entry.row.condition {
         Condition::Damaged {
             corrupt,
@@ -102,7 +102,7 @@ pub(super) fn slice(content: &[u8], range: Range<u64>) -> Vec<u8> {
         data: &content,
         outboard: Some(&tree.sink),
     };
-    encode(copy, tree.content(), &[range], &mut encoded).unwrap();
+    encode_ranges(copy, tree.content(), &[range], &mut encoded).unwrap();
     encoded
 }
 
@@ -130,7 +130,7 @@ pub(super) fn mend(
         .files
         .begin_mend(order(file, content, groups.clone()), now())?;
     for (offset, length, encoded) in segments(content, groups) {
-        mend.segment(offset, length, &encoded, &mut on)?;
+        mend.write_segment(offset, length, &encoded, &mut on)?;
     }
-    mend.close(now(), &mut on)
+    mend.close_mend(now(), &mut on)
 }

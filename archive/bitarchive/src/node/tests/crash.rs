@@ -57,12 +57,12 @@ impl Scene {
             verified: None,
             condition: Condition::Present,
         };
-        let entry = Entry {
+        let entry = CatalogEntry {
             name: name("a"),
             volume: id("v1"),
             row,
         };
-        node.catalog.put(&[entry]).unwrap();
+        node.catalog.put_entries(&[entry]).unwrap();
         drop(node);
         self
     }

@@ -1,6 +1,6 @@
 //! The verbs of disks: each of them, after a restart, and with the wrong disk there.
 
-use archive_durable::volume::{LABEL_NAME, identify, label};
+use archive_durable::volume::{LABEL_NAME, identify_volume, label_volume};
 use archive_durable::{DiskError, VolumeIdentity, VolumeProblem};
 use archive_model::Mode;
 
@@ -23,12 +23,12 @@ pub(super) fn with_two() -> NodeMachine {
 }
 
 fn problem(node: &Node, volume: &str) -> Option<VolumeProblem> {
-    node.disks.volumes.find(&id(volume)).unwrap().problem
+    node.disks.volumes.find_volume(&id(volume)).unwrap().problem
 }
 
 pub(super) fn where_is(node: &Node, file: &str) -> Vec<(String, bool)> {
     let entries = node.files.find_copies(&name(file)).unwrap();
-    let is_there = |entry: &Entry| entry.row.condition == Condition::Present;
+    let is_there = |entry: &CatalogEntry| entry.row.condition == Condition::Present;
     entries
         .iter()
         .map(|entry| (entry.volume.to_string(), is_there(entry)))
@@ -39,7 +39,7 @@ pub(super) fn store_on(machine: &NodeMachine, node: &Node, volume: &str, file: &
     let others: Vec<VolumeId> = node
         .disks
         .volumes
-        .all()
+        .list_volumes()
         .into_iter()
         .filter(|other| other.mode == Mode::ReadWrite && other.problem.is_none())
         .filter_map(|other| other.id.filter(|other| *other != id(volume)))
@@ -59,7 +59,7 @@ pub(super) fn store_on(machine: &NodeMachine, node: &Node, volume: &str, file: &
 fn new_volume_is_found_without_a_setting() {
     let machine = with_two();
     let (node, _) = machine.start();
-    assert_eq!(node.disks.volumes.online().len(), 2);
+    assert_eq!(node.disks.volumes.online_layouts().len(), 2);
     store_on(&machine, &node, "v2", "a", b"one");
     drop(node);
     let (node, found) = machine.start();
@@ -120,14 +120,16 @@ fn only_empty_separate_disks_are_labelled() {
     ));
     assert_eq!(std::fs::read_dir(machine.path("three")).unwrap().count(), 0);
     // An order that was cut off after the label is completed.
-    Layout::new(&machine.path("three")).make().unwrap();
+    Layout::new(&machine.path("three"))
+        .make_directories()
+        .unwrap();
     let identity = VolumeIdentity {
         volume: id("v3"),
         node: node.id.clone(),
         replica: node.replica.clone(),
         generation: 1,
     };
-    label(&machine.path("three"), &identity).unwrap();
+    label_volume(&machine.path("three"), &identity).unwrap();
     assert!(matches!(
         refused("three", "v4"),
         VolumesError::Labelled { .. }
@@ -165,7 +167,7 @@ fn adopted_disk_brings_its_files() {
     ));
     assert_eq!(adopt("moved", Some(&id("v2"))).unwrap().added, 2);
     assert_eq!(where_is(&node, "a"), [("v2".to_owned(), true)]);
-    let generation = || identify(&machine.path("moved")).unwrap().generation;
+    let generation = || identify_volume(&machine.path("moved")).unwrap().generation;
     let taken_over = generation();
     drop(node);
     let (node, found) = machine.start();
@@ -184,7 +186,7 @@ fn adopted_disk_brings_its_files() {
         .unwrap();
     node.disks
         .volumes
-        .poison(
+        .poison_volume(
             &id("v2"),
             &DiskError::new("fsync", Path::new("x"), std::io::Error::other("x")),
         )
@@ -193,7 +195,7 @@ fn adopted_disk_brings_its_files() {
         .adopt_volume(&machine.path("moved"), None, now())
         .unwrap();
     assert!(generation() > seen, "above every generation that was seen");
-    let volume = node.disks.volumes.find(&id("v2")).unwrap();
+    let volume = node.disks.volumes.find_volume(&id("v2")).unwrap();
     assert_eq!(volume.mode, Mode::Draining, "it stays what people made it");
     assert!(matches!(volume.problem, Some(VolumeProblem::Poisoned(_))));
     node.disks.clear_volume(&id("v2"), now()).unwrap();
@@ -218,7 +220,7 @@ fn copy_of_a_disk_in_use_is_refused() {
     adopt().unwrap();
     std::fs::rename(machine.path("away"), machine.path("two")).unwrap();
     node.disks.refresh_volumes(now()).unwrap();
-    let volume = node.disks.volumes.find(&id("v2")).unwrap();
+    let volume = node.disks.volumes.find_volume(&id("v2")).unwrap();
     assert_eq!((volume.path, volume.problem), (machine.path("copy"), None));
 }
 
@@ -235,7 +237,7 @@ fn modes_survive_restart_and_refuse_files() {
         .unwrap();
     drop(node);
     let (node, _) = machine.start();
-    let mode = |volume: &str| node.disks.volumes.find(&id(volume)).unwrap().mode;
+    let mode = |volume: &str| node.disks.volumes.find_volume(&id(volume)).unwrap().mode;
     assert_eq!((mode("v1"), mode("v2")), (Mode::ReadOnly, Mode::Draining));
     assert!(matches!(
         machine.store(&node, "a", b"x"),
@@ -257,9 +259,9 @@ fn modes_survive_restart_and_refuse_files() {
     drop(node);
     let (node, _) = machine.start();
     assert_eq!(node.disks.volumes.mode(), Mode::Draining);
-    assert_eq!(crate::rpc::report(&node).usable, 0);
+    assert_eq!(crate::rpc::node_report(&node).usable, 0);
     node.disks.set_node_mode(Mode::ReadWrite).unwrap();
-    assert!(crate::rpc::report(&node).usable > 0);
+    assert!(crate::rpc::node_report(&node).usable > 0);
     machine.store(&node, "b", b"x").unwrap();
     assert!(matches!(
         node.disks.set_volume_mode(&id("v9"), Mode::ReadOnly),
@@ -295,7 +297,7 @@ fn retired_volume_makes_its_files_missing() {
         let (node, found) = machine.start();
         assert_eq!((found.unchanged, found.added), (1, 0), "{found:?}");
         assert_eq!(problem(&node, "v1"), Some(VolumeProblem::Retired));
-        let volumes = node.disks.volumes.all();
+        let volumes = node.disks.volumes.list_volumes();
         assert_eq!(volumes.len(), 2, "nothing is a gap: {volumes:?}");
         // The same name, on another volume: the alarm is answered.
         machine.store(&node, "a", b"one").unwrap();
@@ -340,7 +342,7 @@ fn older_catalog_keeps_a_volume_retired() {
     store_on(&machine, &node, "v1", "a", b"one");
     let entry = node.files.find_copies(&name("a")).unwrap();
     node.disks.retire_volume(&id("v1"), now()).unwrap();
-    node.catalog.put(&entry).unwrap();
+    node.catalog.put_entries(&entry).unwrap();
     drop(node);
     let (node, _) = machine.start();
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), false)]);
@@ -385,7 +387,12 @@ fn drain_moves_files_and_readers_follow() {
     let (node, found) = machine.start();
     assert_eq!(found.unchanged, 3);
     // If the new copy cannot be opened, the old one serves.
-    std::fs::remove_file(Layout::new(&machine.path("two")).target(&name("a")).file).unwrap();
+    std::fs::remove_file(
+        Layout::new(&machine.path("two"))
+            .target_paths(&name("a"))
+            .file,
+    )
+    .unwrap();
     assert_eq!(
         node.files.open_file(&name("a")).unwrap().entry.volume,
         id("v1")
@@ -417,7 +424,7 @@ fn second_copy_needs_a_drain_until_its_end() {
         .unwrap();
     let signed = sign(&admission("a", b"one", "second"));
     assert!(matches!(
-        receiving.commit(&signed, now()),
+        receiving.commit_upload(&signed, now()),
         Err(NodeError::Taken { .. })
     ));
     assert_eq!(where_is(&node, "a"), [("v1".to_owned(), true)]);
@@ -437,7 +444,7 @@ fn volume_retired_during_upload_gets_no_file() {
     node.disks.retire_volume(&id("v1"), now()).unwrap();
     let signed = sign(&admission("a", b"one", "u1"));
     assert!(matches!(
-        receiving.commit(&signed, now()),
+        receiving.commit_upload(&signed, now()),
         Err(NodeError::Offline { .. })
     ));
     assert!(where_is(&node, "a").is_empty());
@@ -454,7 +461,10 @@ fn cleared_volume_is_reconciled_before_it_serves() {
         Path::new("x"),
         std::io::Error::from_raw_os_error(5),
     );
-    node.disks.volumes.poison(&id("v1"), &failed).unwrap();
+    node.disks
+        .volumes
+        .poison_volume(&id("v1"), &failed)
+        .unwrap();
     std::fs::remove_file(machine.target("a").file).unwrap();
     assert_eq!(
         node.disks.clear_volume(&id("v1"), now()).unwrap().missing,

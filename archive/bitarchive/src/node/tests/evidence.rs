@@ -8,7 +8,7 @@ use super::attic::{items, removal, root};
 use super::broken::{SIZE, mend, set, verify};
 use super::disks::id;
 use super::*;
-use crate::attic::Kind;
+use crate::attic::AtticItemKind;
 
 fn after(days: i64) -> Timestamp {
     now()
@@ -16,7 +16,7 @@ fn after(days: i64) -> Timestamp {
         .unwrap()
 }
 
-fn kinds(node: &Node) -> Vec<Kind> {
+fn kinds(node: &Node) -> Vec<AtticItemKind> {
     items(node).iter().map(|item| item.kind).collect()
 }
 
@@ -40,7 +40,12 @@ fn with_all_kinds(machine: &NodeMachine, attic: AtticSettings) -> Node {
     found.sort_by_key(|kind| AtticKind::from(*kind));
     assert_eq!(
         found,
-        [Kind::File, Kind::Groups, Kind::Leftover, Kind::Leftover]
+        [
+            AtticItemKind::File,
+            AtticItemKind::Groups,
+            AtticItemKind::Leftover,
+            AtticItemKind::Leftover
+        ]
     );
     node
 }
@@ -53,7 +58,7 @@ fn evidence_expires_but_whole_files_never() {
     assert_eq!(node.attic.end_evidence(after(89)), 0);
     assert_eq!(kinds(&node).len(), 4);
     assert_eq!(node.attic.end_evidence(after(91)), 1);
-    assert!(!kinds(&node).contains(&Kind::Groups));
+    assert!(!kinds(&node).contains(&AtticItemKind::Groups));
     assert_eq!(kinds(&node).len(), 3);
     assert_eq!(node.attic.end_evidence(after(10_000)), 0);
     assert_eq!(kinds(&node).len(), 3);
@@ -72,7 +77,7 @@ fn young_or_doubtful_items_are_kept() {
     assert_eq!(node.attic.end_evidence(after(199)), 0);
     let place = items(&node)
         .into_iter()
-        .find(|item| item.kind == Kind::Groups)
+        .find(|item| item.kind == AtticItemKind::Groups)
         .map(|item| machine.path("disk/attic").join(item.id))
         .unwrap();
     let reason = std::fs::read(place.join("why.json")).unwrap();

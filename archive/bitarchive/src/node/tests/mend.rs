@@ -6,7 +6,7 @@ use archive_model::{FileContent, Groups};
 
 use super::broken::{SIZE, Segment, damage, mend, on, order, segments, set, slice, spoil, verify};
 use super::*;
-use crate::attic::{Kind, Reason};
+use crate::attic::{AtticItemKind, AtticReason};
 
 fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
@@ -69,10 +69,10 @@ fn flips_are_mended_and_old_groups_kept() {
 
         let place = machine.path("disk/attic").join(mended.attic.unwrap());
         assert_eq!(machine.attic(), std::slice::from_ref(&place));
-        let reason: Reason = serde_json::from_slice(&read(&place.join("why.json"))).unwrap();
+        let reason: AtticReason = serde_json::from_slice(&read(&place.join("why.json"))).unwrap();
         assert_eq!(
             (reason.kind, reason.who.as_str()),
-            (Kind::Groups, "officer/anna")
+            (AtticItemKind::Groups, "officer/anna")
         );
         let positions: serde_json::Value =
             serde_json::from_slice(&read(&place.join("a.pos.mend"))).unwrap();
@@ -141,8 +141,9 @@ fn the_smallest_files_are_mended_too() {
                 .files
                 .begin_mend(order("a", &content, set(&[0])), now())
                 .unwrap();
-            mend.segment(0, 0, &slice(&content, 0..0), &mut on).unwrap();
-            mend.close(now(), &mut on).unwrap();
+            mend.write_segment(0, 0, &slice(&content, 0..0), &mut on)
+                .unwrap();
+            mend.close_mend(now(), &mut on).unwrap();
             assert_eq!(machine.content("a"), content);
         }
     }
@@ -204,11 +205,11 @@ fn union_of_good_groups_mends_every_copy() {
                 let encoded = machines
                     .iter()
                     .find_map(|(_, donor)| read_proven(donor, offset..end));
-                mend.segment(offset, end - offset, &encoded.unwrap(), &mut on)
+                mend.write_segment(offset, end - offset, &encoded.unwrap(), &mut on)
                     .unwrap();
             }
         }
-        mend.close(now(), &mut on).unwrap();
+        mend.close_mend(now(), &mut on).unwrap();
         assert_eq!(machine.content("a"), content);
     }
 }
@@ -220,7 +221,7 @@ fn read_proven(donor: &Node, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
     let size = reading.entry.row.size;
     let content = FileContent { root, size };
     let mut encoded = Vec::new();
-    archive_proof::encode(reading.copy(), content, &[range], &mut encoded)
+    archive_proof::encode_ranges(reading.copy(), content, &[range], &mut encoded)
         .ok()
         .map(|_| encoded)
 }
@@ -287,10 +288,10 @@ fn liar_or_cut_leaves_copy_unchanged() {
             .begin_mend(order("a", &content, wanted.clone()), now())
             .unwrap();
         let sent = segments.iter().try_for_each(|(offset, length, encoded)| {
-            mend.segment(*offset, *length, encoded, &mut on)
+            mend.write_segment(*offset, *length, encoded, &mut on)
         });
         let ended = match sent {
-            Ok(()) => mend.close(now(), &mut on).map(drop),
+            Ok(()) => mend.close_mend(now(), &mut on).map(drop),
             Err(error) => {
                 drop(mend);
                 Err(error)
@@ -316,7 +317,8 @@ fn liar_or_cut_leaves_copy_unchanged() {
             .begin_mend(order("a", &content, wanted.clone()), now())
             .unwrap();
         for (offset, length, encoded) in &good[..messages] {
-            mend.segment(*offset, *length, encoded, &mut on).unwrap();
+            mend.write_segment(*offset, *length, encoded, &mut on)
+                .unwrap();
         }
         drop(mend);
         assert_eq!(

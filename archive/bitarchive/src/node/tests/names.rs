@@ -1,6 +1,6 @@
 //! Files whose names or upload ids could collide in `incoming/`.
 
-use archive_durable::{JournalWriter, Replacement};
+use archive_durable::{JournalWriter, JournaledGroups};
 use archive_proof::TreeBuilder;
 
 use super::broken::{SIZE, on, order, segments, set, verify};
@@ -32,16 +32,18 @@ fn similar_names_never_share_a_mend_path() {
                 .unwrap(),
         );
         for (offset, length, encoded) in segments(&content, &set(&[3])) {
-            begun.segment(offset, length, &encoded, &mut on).unwrap();
+            begun
+                .write_segment(offset, length, &encoded, &mut on)
+                .unwrap();
         }
-        begun.close(now(), &mut on).unwrap();
+        begun.close_mend(now(), &mut on).unwrap();
         assert_eq!(machine.content(&other), content, "{role}");
         assert_eq!(verify(&node, &other).row.condition, Condition::Present);
         assert_eq!(machine.incoming(), 0);
     }
 }
 
-fn journal(machine: &NodeMachine, file: &str, change: &Replacement, bytes: &[u8]) -> PathBuf {
+fn journal(machine: &NodeMachine, file: &str, change: &JournaledGroups, bytes: &[u8]) -> PathBuf {
     let layout = Layout::new(&machine.path("disk"));
     let path = MendPaths::new(&layout, &name(file)).journal;
     let mut writer = JournalWriter::create(&path, change).unwrap();
@@ -56,22 +58,22 @@ fn journal(machine: &NodeMachine, file: &str, change: &Replacement, bytes: &[u8]
 fn a_journal_of_another_file_is_not_applied() {
     let machine = NodeMachine::new();
     let content = bytes(SIZE);
-    let own = Replacement {
+    let own = JournaledGroups {
         name: name("a"),
         size: SIZE as u64,
         root: Root::from_bytes(*blake3::hash(&content).as_bytes()),
         groups: set(&[2]),
     };
     let wrong = [
-        Replacement {
+        JournaledGroups {
             name: name("b"),
             ..own.clone()
         },
-        Replacement {
+        JournaledGroups {
             size: own.size - 1,
             ..own.clone()
         },
-        Replacement {
+        JournaledGroups {
             root: Root::from_bytes([1; 32]),
             ..own.clone()
         },
@@ -120,7 +122,7 @@ fn upload_id_receives_one_file_at_once() {
         );
     }
     let signed = sign(&admission("a", b"one", "u1"));
-    first.commit(&signed, now()).unwrap();
+    first.commit_upload(&signed, now()).unwrap();
     drop(
         node.files
             .begin_upload_anew(&upload, &name("b"), 3)
@@ -181,7 +183,7 @@ fn the_longest_envelope_is_kept_and_read_again() {
         .begin_upload(&UploadId::new("u1").unwrap(), &name("a"), 3)
         .unwrap();
     receiving.write_all(b"one").unwrap();
-    receiving.commit(&padded, now()).unwrap();
+    receiving.commit_upload(&padded, now()).unwrap();
     drop(node);
     std::fs::remove_dir_all(machine.path("data/catalog")).unwrap();
     let (node, found) = machine.start();

@@ -3,7 +3,7 @@
 use archive_daemon::clock::ManualClock;
 use archive_daemon::{Period, Worker};
 use archive_durable::VolumeProblem;
-use archive_durable::volume::identify;
+use archive_durable::volume::identify_volume;
 
 use super::attic::{removal, root};
 use super::broken::verify;
@@ -47,7 +47,7 @@ fn older_catalog_is_noticed_and_rebuilt() {
     verify(&node, "gone");
     let before = without_verified(listing(&node));
     assert_eq!(before.len(), 3);
-    node.catalog.stamp();
+    node.catalog.stamp_reach();
     drop(node);
 
     let stamp = machine.path("data/catalog.stamp");
@@ -99,7 +99,7 @@ fn catalog_of_before_a_rebuild_is_noticed() {
     std::fs::remove_file(machine.target("a").file).unwrap();
     verify(&node, "a");
     let before = without_verified(listing(&node));
-    node.catalog.stamp();
+    node.catalog.stamp_reach();
     drop(node);
 
     std::fs::remove_dir_all(&catalog).unwrap();
@@ -117,7 +117,7 @@ fn catalog_with_cut_manifest_is_built_again() {
     let machine = NodeMachine::new();
     let (node, _) = machine.start();
     machine.store(&node, "a", b"bytes").unwrap();
-    node.catalog.stamp();
+    node.catalog.stamp_reach();
     drop(node);
     let catalog = machine.path("data/catalog");
     let is_manifest = |path: &PathBuf| {
@@ -138,12 +138,12 @@ fn catalog_with_cut_manifest_is_built_again() {
 
 /// Returns the generation in the label of the disk.
 fn generation(machine: &NodeMachine) -> u64 {
-    identify(&machine.path("disk")).unwrap().generation
+    identify_volume(&machine.path("disk")).unwrap().generation
 }
 
 fn disk(node: &Node) -> Option<VolumeProblem> {
     let volume = VolumeId::new("v1").unwrap();
-    node.disks.volumes.find(&volume).unwrap().problem
+    node.disks.volumes.find_volume(&volume).unwrap().problem
 }
 
 /// Puts the copy `old` of the disk in the place of the disk.

@@ -12,7 +12,7 @@ fn file_may_be_named_like_unfinished_manifest() {
     let mut receiving = node.files.begin_upload(&upload, &name(file), 7).unwrap();
     receiving.write_all(b"content").unwrap();
     let signed = sign(&admission(file, b"content", "u1"));
-    receiving.commit(&signed, now()).unwrap();
+    receiving.commit_upload(&signed, now()).unwrap();
     drop(node);
     let layout = Layout::new(&machine.path("disk"));
     std::fs::remove_file(layout.manifest(crate::FileDirectory::for_name(&name(file)))).unwrap();
@@ -45,7 +45,7 @@ fn returning_upload_spares_its_published_file() {
     );
     let row = node.files.find_copies(&name("a")).unwrap().remove(0).row;
     node.catalog
-        .remove(&name("a"), &VolumeId::new("v1").unwrap())
+        .remove_entry(&name("a"), &VolumeId::new("v1").unwrap())
         .unwrap();
     let Err(NodeError::Taken { root, .. }) = machine.store(&node, "a", &bytes(20_000)) else {
         panic!("not refused")

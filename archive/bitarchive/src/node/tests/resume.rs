@@ -50,7 +50,7 @@ fn cut_upload_resumes_at_its_last_point() {
         assert_eq!(receiving.root_so_far(), root(&content[..here]));
         receiving.write_all(&content[here..]).unwrap();
         let signed = sign(&admission(&file, &content, &upload));
-        let entry = receiving.commit(&signed, now()).unwrap();
+        let entry = receiving.commit_upload(&signed, now()).unwrap();
         assert_eq!(entry.row.root, Some(root(&content)));
         assert_eq!(std::fs::read(machine.target(&file).file).unwrap(), content);
         assert_eq!(machine.incoming(), 0);
@@ -78,10 +78,10 @@ fn rotten_upload_resumes_with_another_root() {
     let receiving = receiving.unwrap();
     assert_eq!(receiving.received(), 4 * GROUP_SIZE);
     assert_ne!(receiving.root_so_far(), root(&content[..65_536]));
-    let mut receiving = receiving.keep(0).unwrap();
+    let mut receiving = receiving.keep_prefix(0).unwrap();
     receiving.write_all(&content).unwrap();
     let signed = sign(&admission("a", &content, "u"));
-    receiving.commit(&signed, now()).unwrap();
+    receiving.commit_upload(&signed, now()).unwrap();
 }
 
 fn blocks(path: &Path) -> u64 {

@@ -11,13 +11,13 @@ use tools_testing::{PATIENCE, eventually};
 use super::broken::SIZE;
 use super::*;
 use crate::metrics::Instruments;
-use crate::scrub::{Control, Scrub, ScrubContext};
+use crate::scrub::{Scrub, ScrubContext, ScrubControl};
 use crate::settings::ScrubSettings;
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn clock_now() -> Timestamp {
-    Clock::system().now()
+    Clock::system_clock().now()
 }
 
 /// Returns settings by which every copy is due at once.
@@ -41,7 +41,7 @@ fn machine_with(files: &[&str]) -> NodeMachine {
     for entry in &mut entries {
         entry.row.verified = Some(clock_now() - Duration::from_hours(2));
     }
-    node.catalog.put(&entries).unwrap();
+    node.catalog.put_entries(&entries).unwrap();
     machine
 }
 
@@ -49,26 +49,26 @@ struct RunningScrub {
     tasks: Tasks,
     workers: Workers,
     node: Arc<Node>,
-    control: Arc<Control>,
+    control: Arc<ScrubControl>,
 }
 
 impl RunningScrub {
     fn start(node: Node, data: &Path, settings: ScrubSettings) -> Self {
         let node = Arc::new(node);
-        let control = Arc::new(Control::open(data, settings, clock_now()));
+        let control = Arc::new(ScrubControl::open(data, settings, clock_now()));
         let tasks = Tasks::new();
-        let clock = Clock::system();
+        let clock = Clock::system_clock();
         let instruments = Instruments::new(&Metrics::new(), &node.id).unwrap();
         let context = ScrubContext {
             node: Arc::clone(&node),
             control: Arc::clone(&control),
             clock: clock.clone(),
             instruments,
-            stop: tasks.stop(),
+            stop: tasks.stop_token(),
         };
         let scrub = Scrub::new(context, tasks.clone());
         let workers = Workers::new(clock, tasks.clone());
-        workers.spawn(scrub).unwrap();
+        workers.spawn_worker(scrub).unwrap();
         Self {
             tasks,
             workers,
@@ -82,12 +82,12 @@ impl RunningScrub {
             replica: self.node.replica.clone(),
             node: self.node.id.clone(),
         };
-        self.control.state(key, clock_now())
+        self.control.scrub_state(key, clock_now())
     }
 
     /// Returns the number of steps that the scrub was asked to make.
     fn turns(&self) -> u64 {
-        self.workers.list()[0].steps
+        self.workers.list_workers()[0].steps
     }
 
     async fn until(&self, what: &str, is_so: impl Fn(&NodeScrub) -> bool) -> NodeScrub {
@@ -100,7 +100,7 @@ impl RunningScrub {
 
     async fn stop(self) {
         self.tasks.stop_all();
-        self.tasks.join(SECOND * 10).await.unwrap();
+        self.tasks.join_tasks(SECOND * 10).await.unwrap();
     }
 }
 
@@ -123,7 +123,10 @@ async fn scrub_reads_all_and_resumes_after_restart() {
         .await;
     assert_eq!((state.state, state.unknown), (ScrubActivity::Idle, 0));
     assert!(state.oldest.is_some());
-    assert_eq!(running.node.files.scrub_age.oldest(), state.oldest);
+    assert_eq!(
+        running.node.files.scrub_age.oldest_verification(),
+        state.oldest
+    );
     running.stop().await;
     let running = RunningScrub::start(machine.start().0, &machine.path("data"), settings);
     let state = running
@@ -142,11 +145,11 @@ async fn pause_and_throttle_survive_a_restart() {
     running.until("read", |state| state.files > 0).await;
     running
         .control
-        .order(ScrubOrder::Throttle(Some(1000)), clock_now())
+        .give_order(ScrubOrder::Throttle(Some(1000)), clock_now())
         .unwrap();
     running
         .control
-        .order(ScrubOrder::Pause(None), clock_now())
+        .give_order(ScrubOrder::Pause(None), clock_now())
         .unwrap();
     let state = running.state();
     assert_eq!(state.state, ScrubActivity::Paused);
@@ -178,7 +181,7 @@ async fn pause_and_throttle_survive_a_restart() {
     assert_eq!(state.await.bytes, 0, "it is paused");
     running
         .control
-        .order(ScrubOrder::Resume, clock_now())
+        .give_order(ScrubOrder::Resume, clock_now())
         .unwrap();
     // At this rate the file takes minutes; another caller gets it at once.
     running.until("reading", |state| state.bytes > 0).await;

@@ -1,6 +1,6 @@
 //! Data of other releases: they are kept, read, or refused by name, and never read as something else.
 
-use archive_db::{Database, Options, Table, Text, Value};
+use archive_db::{Database, DatabaseOptions, Table, TableValue, Text};
 use archive_durable::Sidecar;
 use serde::{Deserialize, Serialize};
 use serde_json::value::to_raw_value;
@@ -108,7 +108,7 @@ fn catalog_of_later_release_is_left_alone() {
     drop(node);
     let row = before[0].row.clone();
     std::fs::remove_dir_all(catalog(&machine)).unwrap();
-    let options = Options::new("catalog", 3, &["files", "findings", "later"]);
+    let options = DatabaseOptions::new("catalog", 3, &["files", "findings", "later"]);
     let later = Database::open(&catalog(&machine), &options).unwrap();
     let files: Table<Key, crate::Row> = later.table("files").unwrap();
     let mut batch = later.batch();
@@ -138,7 +138,7 @@ fn catalog_of_later_release_is_left_alone() {
 #[derive(Serialize, Deserialize)]
 struct LaterRow(u64);
 
-impl Value for LaterRow {
+impl TableValue for LaterRow {
     const VERSION: u8 = 99;
 }
 
@@ -152,7 +152,7 @@ fn row_of_unknown_version_rebuilds_the_catalog() {
     }
     let before = without_verified(listing(&node));
     drop(node);
-    let options = Options::new("catalog", 2, &["files", "findings"]);
+    let options = DatabaseOptions::new("catalog", 2, &["files", "findings"]);
     let database = Database::open(&catalog(&machine), &options).unwrap();
     let rows: Table<Key, LaterRow> = database.table("files").unwrap();
     let mut batch = database.batch();
@@ -183,7 +183,13 @@ fn later_memory_and_labels_are_refused_by_name() {
     later(&label, "holdfast-volume/1", "holdfast-volume/2");
     let (node, found) = machine.start();
     assert_eq!(found, ReconcileReport::default(), "nothing is missing");
-    let problem = node.disks.volumes.find(&volume()).unwrap().problem.unwrap();
+    let problem = node
+        .disks
+        .volumes
+        .find_volume(&volume())
+        .unwrap()
+        .problem
+        .unwrap();
     assert!(
         problem.to_string().contains("holdfast-volume/2"),
         "{problem}"

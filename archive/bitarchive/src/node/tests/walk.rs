@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::*;
-use crate::claims::verb;
+use crate::claims::claim_for_verb;
 
 fn walk(node: &Node) {
     let walked = node
@@ -14,7 +14,7 @@ fn walk(node: &Node) {
 
 /// Returns the state of each file in the catalog, in a word.
 fn conditions(node: &Node) -> Vec<(String, &'static str)> {
-    let word = |entry: Entry| {
+    let word = |entry: CatalogEntry| {
         let word = match entry.row.condition {
             Condition::Present => "present",
             Condition::Missing { .. } => "missing",
@@ -105,7 +105,7 @@ fn file_at_work_is_not_judged() {
     let claim = node
         .files
         .locks
-        .claim_name(&name("a"), &verb("test", &name("a")).unwrap());
+        .claim_name(&name("a"), &claim_for_verb("test", &name("a")).unwrap());
     std::fs::remove_file(machine.target("a").file).unwrap();
     walk(&node);
     assert_eq!(conditions(&node), expected(&[("a", "present")]));
@@ -128,7 +128,7 @@ fn absent_disk_has_lost_nothing() {
         let known = [("a", "present"), ("b", "present")];
         assert_eq!(conditions(&node), expected(&known));
         assert!(
-            node.disks.volumes.all()[0].problem.is_some(),
+            node.disks.volumes.list_volumes()[0].problem.is_some(),
             "it is offline"
         );
     }
@@ -136,7 +136,7 @@ fn absent_disk_has_lost_nothing() {
     std::fs::rename(machine.path("away"), machine.path("disk")).unwrap();
     node.disks.refresh_volumes(now()).unwrap();
     assert_eq!(
-        node.disks.volumes.all()[0].problem,
+        node.disks.volumes.list_volumes()[0].problem,
         None,
         "nobody poisoned it"
     );
@@ -153,9 +153,11 @@ fn wrong_row_proves_nothing_about_one_name() {
     };
     let mut wrong = node.files.find_copies(&name("a")).unwrap();
     wrong[0].row.condition = Condition::Missing { since: now() };
-    node.catalog.put(&wrong).unwrap();
+    node.catalog.put_entries(&wrong).unwrap();
     assert_eq!(find("a"), [Condition::Present]);
-    node.catalog.remove(&name("a"), &wrong[0].volume).unwrap();
+    node.catalog
+        .remove_entry(&name("a"), &wrong[0].volume)
+        .unwrap();
     assert_eq!(find("a"), [Condition::Present]);
     std::fs::remove_file(machine.target("b").file).unwrap();
     assert_eq!(find("b"), [Condition::Missing { since: now() }]);

@@ -2,7 +2,7 @@
 
 use archive_model::{AtticItem, AtticKind, AtticPlace, FileName, ScrubActivity, ScrubOrder};
 use archive_proof::Envelope;
-use archive_rpc::{InvalidMessage, Kind, Page};
+use archive_rpc::{CallErrorKind, InvalidMessage, Page};
 use proto_archive::wire::node_server::Node;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Response, Status, Streaming};
@@ -17,8 +17,8 @@ type Stream<T> = Answer<AnswerStream<T>>;
 
 /// Returns the only entry of a file, or `NOT_FOUND`.
 fn the_entry(replica: &ChecksumReplica, name: &FileName) -> Result<wire::FileEntry, Status> {
-    let found = replica.find(name).map_err(|error| failed(&error))?;
-    let unknown = || Kind::NotFound.status(format!("this replica has no file {name}"));
+    let found = replica.find_entry(name).map_err(|error| failed(&error))?;
+    let unknown = || CallErrorKind::NotFound.to_status(format!("this replica has no file {name}"));
     Ok(replica.entry(found.ok_or_else(unknown)?))
 }
 
@@ -29,7 +29,7 @@ fn removed(
     answers: &Answers<wire::AtticResponse>,
 ) -> Result<(), Status> {
     let lines = removed_lines(replica.data());
-    let lines = lines.map_err(|error| Kind::Storage.status(error.to_string()))?;
+    let lines = lines.map_err(|error| CallErrorKind::Storage.to_status(error.to_string()))?;
     let mut count = 0;
     let mut page = Page::new();
     for line in lines {
@@ -44,7 +44,7 @@ fn removed(
     }
     let gaps = Vec::new();
     let end = Some(wire::files_response::End { count, gaps });
-    let items = page.take();
+    let items = page.take_page();
     send(answers, wire::AtticResponse { items, end })
 }
 
@@ -101,7 +101,7 @@ impl Node for Door {
         let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
         let clock = self.clock.clone();
         Ok(self.answer("upload", move |replica, answers| {
-            upload::receive(replica, &mut steps, answers, &clock)
+            upload::receive_upload(replica, &mut steps, answers, &clock)
         }))
     }
 
@@ -123,7 +123,7 @@ impl Node for Door {
         let endpoint = self.endpoint.clone();
         let seen = self.clock.now();
         self.ask(move |replica| {
-            let state = replica::report(replica, endpoint, seen);
+            let state = replica::replica_report(replica, endpoint, seen);
             Ok(fields::node_status(state))
         })
         .await
@@ -200,9 +200,9 @@ impl Node for Door {
         let request = request.into_inner();
         let name = fields::file_name("name", &request.name)?;
         table(&request.name, &request.volume)?;
-        let root = fields::root("checksum", &request.checksum)?;
-        let cause = fields::cause(&request.who, &request.why)?
-            .approved(fields::approval(request.approval)?);
+        let root = fields::read_root("checksum", &request.checksum)?;
+        let cause = fields::read_cause(&request.who, &request.why)?
+            .with_approval(fields::read_approval(request.approval)?);
         let now = self.clock.now();
         self.ask(move |replica| {
             let removed = replica.put_aside(&name, &root, &cause, now);
@@ -232,11 +232,11 @@ impl Node for Door {
         table(&request.name, &request.volume)?;
         let name = fields::file_name("name", &request.name)?;
         let admission = Envelope::parse(request.admission.as_bytes())
-            .map_err(|error| InvalidMessage::invalid("admission", error.to_string()))?;
+            .map_err(|error| InvalidMessage::invalid_field("admission", error.to_string()))?;
         let now = self.clock.now();
         self.ask(move |replica| {
-            let adopted = replica.adopt(&name, &admission, now);
-            let entry = adopted.map_err(|error| convert::status(&error))?;
+            let adopted = replica.adopt_row(&name, &admission, now);
+            let entry = adopted.map_err(|error| convert::error_status(&error))?;
             Ok(replica.entry(entry))
         })
         .await
@@ -247,10 +247,10 @@ impl Node for Door {
         request: Request<wire::FilesRequest>,
     ) -> Stream<wire::AdmissionsResponse> {
         let request = request.into_inner();
-        let after = fields::after(&request.after)?;
+        let after = fields::read_after(&request.after)?;
         let is_wanted = !request.only_findings;
         Ok(self.answer("admissions", move |replica, answers| {
-            let rows = replica.list(after.as_ref());
+            let rows = replica.list_entries(after.as_ref());
             let rows = rows.map_err(|error| failed(&error))?;
             let all = rows.take_while(|_| is_wanted).map(|row| {
                 let entry = row.map_err(|error| failed(&error))?;

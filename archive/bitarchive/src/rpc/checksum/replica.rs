@@ -1,7 +1,7 @@
 //! The service `Replica` of a checksum replica: the answer to every question about nodes is itself.
 
 use archive_model::{Mode, NodeId, NodeState, VolumeState};
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, InvalidMessage};
 use jiff::Timestamp;
 use proto_archive::wire::replica_server::Replica;
 use proto_archive::{convert as fields, wire};
@@ -20,7 +20,7 @@ impl Replica for Door {
         _request: Request<wire::HeartbeatRequest>,
     ) -> Answer<wire::HeartbeatResponse> {
         let replica = self.replica.replica();
-        Err(Kind::Invalid.status(format!(
+        Err(CallErrorKind::Invalid.to_status(format!(
             "replica {replica} keeps checksums only and has no other nodes; correct the setting `monitor` of that node"
         )))
     }
@@ -60,13 +60,13 @@ impl Replica for Door {
         for node in known {
             let node = named("known", &node)?;
             if node != *self.replica.node() {
-                others.push(fields::node_status(NodeState::unheard(node)));
+                others.push(fields::node_status(NodeState::unheard_node(node)));
             }
         }
         let endpoint = self.endpoint.clone();
         let seen = self.clock.now();
         self.ask(move |replica| {
-            let own = fields::node_status(report(replica, endpoint, seen));
+            let own = fields::node_status(replica_report(replica, endpoint, seen));
             Ok(wire::ReplicaStateResponse {
                 replica: replica.replica().to_string(),
                 nodes: std::iter::once(own).chain(others).collect(),
@@ -78,11 +78,15 @@ impl Replica for Door {
 
 /// Reads the id of a node in a list.
 fn named(field: &'static str, node: &str) -> Result<NodeId, InvalidMessage> {
-    NodeId::new(node).map_err(|error| InvalidMessage::invalid(field, error.to_string()))
+    NodeId::new(node).map_err(|error| InvalidMessage::invalid_field(field, error.to_string()))
 }
 
 /// Reports its state in the terms of a node with one volume, which was heard of at this moment.
-pub(super) fn report(replica: &ChecksumReplica, endpoint: String, seen: Timestamp) -> NodeState {
+pub(super) fn replica_report(
+    replica: &ChecksumReplica,
+    endpoint: String,
+    seen: Timestamp,
+) -> NodeState {
     let (space, problem) = match replica.space() {
         Ok(space) => (Some(space), None),
         Err(error) => (None, Some(error.to_string())),
@@ -103,6 +107,6 @@ pub(super) fn report(replica: &ChecksumReplica, endpoint: String, seen: Timestam
         seen: Some(seen),
         alive: true,
         mode: Some(Mode::ReadWrite),
-        ..NodeState::unheard(replica.node().clone())
+        ..NodeState::unheard_node(replica.node().clone())
     }
 }

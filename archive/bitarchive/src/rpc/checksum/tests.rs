@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, Tasks};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::wire;
 use proto_archive::wire::replica_server::Replica;
 use tokio_stream::StreamExt;
@@ -23,7 +23,7 @@ async fn listing_on_disk_finds_damaged_admissions() {
     damage_admissions(directory.path());
     let door = Door {
         replica: Arc::new(replica(directory.path())),
-        clock: Clock::system(),
+        clock: Clock::system_clock(),
         tasks: Tasks::new(),
         idle: Duration::from_mins(1),
         endpoint: String::new(),
@@ -37,8 +37,8 @@ async fn listing_on_disk_finds_damaged_admissions() {
         let answers: Vec<_> = in_time(answers.into_inner().collect()).await;
         let refused = answers.last().unwrap().as_ref().err();
         assert_eq!(
-            refused.map(Kind::from_status),
-            on_disk.then_some(Kind::Storage),
+            refused.map(CallErrorKind::from_status),
+            on_disk.then_some(CallErrorKind::Storage),
             "{on_disk}"
         );
     }

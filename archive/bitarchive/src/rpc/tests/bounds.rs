@@ -10,12 +10,12 @@ use crate::catalog::{Condition, Row};
 const LIMIT: usize = 4 * 1024 * 1024;
 
 /// Makes the row of a large file of which every other group is damaged.
-fn riddled(name: &str) -> Entry {
+fn riddled(name: &str) -> CatalogEntry {
     let mut groups: Vec<(u64, u64)> = Vec::new();
     for group in 0..300_000_u64 {
         groups.push((group * 2, group * 2 + 1));
     }
-    Entry {
+    CatalogEntry {
         name: FileName::new(name).unwrap(),
         volume: VolumeId::new("v1").unwrap(),
         row: Row {
@@ -37,12 +37,12 @@ fn riddled(name: &str) -> Entry {
 #[tokio::test]
 async fn damage_all_over_fits_into_every_answer() {
     let test = TestDoor::with_two().await;
-    let rows: Vec<Entry> = (0..120).map(|n| riddled(&format!("f{n:03}"))).collect();
+    let rows: Vec<CatalogEntry> = (0..120).map(|n| riddled(&format!("f{n:03}"))).collect();
     for row in &rows {
         test.door
             .node
             .catalog
-            .put(std::slice::from_ref(row))
+            .put_entries(std::slice::from_ref(row))
             .unwrap();
     }
     let request = wire::FindRequest {
@@ -54,7 +54,7 @@ async fn damage_all_over_fits_into_every_answer() {
     assert!(found.encoded_len() < LIMIT);
     let corrupt = &found.entries[0].corrupt;
     assert!(!corrupt.is_empty() && corrupt.len() <= 1000);
-    let said = fields::groups("corrupt", corrupt).unwrap();
+    let said = fields::read_groups("corrupt", corrupt).unwrap();
     let Condition::Damaged { corrupt, .. } = &rows[0].row.condition else {
         panic!("it is damaged");
     };

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use archive_model::Mode;
 use archive_rpc::testing::TestAuthority;
-use archive_rpc::{Limits, Server, bind};
+use archive_rpc::{RpcLimits, Server, bind_address};
 use parking_lot::Mutex;
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use tokio::sync::Semaphore;
@@ -18,7 +18,7 @@ pub(super) fn unheard(node: &Arc<Node>, clock: &Clock) -> Notifier {
 
 fn notifier(authority: &TestAuthority, node: &Arc<Node>, monitor: &str, clock: &Clock) -> Notifier {
     let credentials = authority.credentials(&["node/n1"]);
-    let limits = Limits::default();
+    let limits = RpcLimits::default();
     let monitor = monitor_channel(&node.replica, monitor, &credentials, &limits).unwrap();
     Notifier::new(node, "127.0.0.1:2".to_owned(), monitor, clock)
 }
@@ -65,15 +65,15 @@ async fn second_heartbeat_waits_for_first() {
     let clock = &test.door.clock;
     let authority = TestAuthority::new();
     let played = PlayedMonitor::default();
-    let (listener, address) = bind("127.0.0.1:0").await.unwrap();
+    let (listener, address) = bind_address("127.0.0.1:0").await.unwrap();
     let services = Services {
         routes: Routes::new(ReplicaServer::new(played.clone())),
-        rules: proto_archive::rules::rules(),
+        rules: proto_archive::rules::archive_rules(),
         descriptors: vec![proto_archive::DESCRIPTORS],
     };
     let credentials = authority.credentials(&["monitor/one"]);
-    let stop = test.door.tasks.stop().cancelled_owned();
-    let served = Server::new(services, credentials).serve(listener, stop);
+    let stop = test.door.tasks.stop_token().cancelled_owned();
+    let served = Server::new(services, credentials).serve_connections(listener, stop);
     test.door
         .tasks
         .spawn("monitor", async move { served.await.map(drop) });
@@ -83,7 +83,7 @@ async fn second_heartbeat_waits_for_first() {
     let second = async {
         said.arrived.acquire().await.unwrap().forget();
         node.disks.set_node_mode(Mode::ReadOnly).unwrap();
-        let mut second = pin!(notifier.notify());
+        let mut second = pin!(notifier.notify_monitor());
         // Nothing may come of it before the first is answered, however long that takes: this is how long is looked.
         tokio::select! {
             heard = &mut second => panic!("heard before the first: {heard:?}"),
@@ -93,7 +93,7 @@ async fn second_heartbeat_waits_for_first() {
         said.answers.add_permits(2);
         second.await
     };
-    let (first, second) = tokio::join!(notifier.notify(), second);
+    let (first, second) = tokio::join!(notifier.notify_monitor(), second);
     assert_eq!(first.unwrap(), Duration::from_secs(1));
     second.unwrap();
     assert_eq!(
@@ -101,5 +101,9 @@ async fn second_heartbeat_waits_for_first() {
         [wire::Mode::ReadWrite, wire::Mode::ReadOnly]
     );
     test.door.tasks.stop_all();
-    test.door.tasks.join(Duration::from_secs(20)).await.unwrap();
+    test.door
+        .tasks
+        .join_tasks(Duration::from_secs(20))
+        .await
+        .unwrap();
 }

@@ -20,8 +20,8 @@ fn volume(text: &str) -> VolumeId {
     VolumeId::new(text).unwrap()
 }
 
-fn entry(name: &str, stored: i64, verified: Option<i64>) -> Entry {
-    Entry {
+fn entry(name: &str, stored: i64, verified: Option<i64>) -> CatalogEntry {
+    CatalogEntry {
         name: FileName::new(name).unwrap(),
         volume: volume("v1"),
         row: Row {
@@ -42,12 +42,12 @@ fn survey(now: i64, suspects: Vec<Suspect>) -> Survey {
     Survey::new(POLICY, at(now), at(0), volumes).with_suspects(suspects)
 }
 
-fn plan(now: i64, entries: &[Entry]) -> ReadPlan {
+fn plan(now: i64, entries: &[CatalogEntry]) -> ReadPlan {
     let mut survey = survey(now, Vec::new());
     for entry in entries {
-        survey.see(entry);
+        survey.see_entry(entry);
     }
-    survey.finish()
+    survey.finish_plan()
 }
 
 fn names(plan: &ReadPlan) -> Vec<&str> {
@@ -67,7 +67,7 @@ fn every_copy_has_a_window_within_its_limits() {
         let window = |verified| {
             let entry = entry(&name, 0, verified);
             let window = POLICY
-                .window(&entry, at(0), at(200).as_nanosecond())
+                .read_window(&entry, at(0), at(200).as_nanosecond())
                 .unwrap();
             assert!(window.from < window.until, "{window:?}");
             (hours(window.from), hours(window.until))
@@ -104,7 +104,7 @@ fn most_urgent_due_copy_comes_first() {
     ];
     let old = -1000 * 24;
     for case in 0..ages.len().pow(4) {
-        let entries: Vec<Entry> = (0..4)
+        let entries: Vec<CatalogEntry> = (0..4)
             .map(|index| {
                 let age = ages[case / ages.len().pow(index) % ages.len()];
                 entry(&format!("f{index}"), old, age.map(|days| -24 * days))
@@ -115,7 +115,9 @@ fn most_urgent_due_copy_comes_first() {
             .iter()
             .map(|entry| {
                 (
-                    POLICY.window(entry, at(0), at(0).as_nanosecond()).unwrap(),
+                    POLICY
+                        .read_window(entry, at(0), at(0).as_nanosecond())
+                        .unwrap(),
                     entry.name.as_str(),
                 )
             })
@@ -169,7 +171,7 @@ fn missing_waits_and_unlocated_damage_is_due() {
 /// the same damage.
 #[test]
 fn damage_makes_its_neighbours_next() {
-    let entries: Vec<Entry> = (0..100)
+    let entries: Vec<CatalogEntry> = (0..100)
         .map(|hour| entry(&format!("f{hour:02}"), hour - 5000, Some(-1)))
         .collect();
     let suspect = Suspect {
@@ -179,9 +181,9 @@ fn damage_makes_its_neighbours_next() {
     };
     let mut survey = survey(0, vec![suspect.clone()]);
     for entry in &entries {
-        survey.see(entry);
+        survey.see_entry(entry);
     }
-    let found = survey.finish();
+    let found = survey.finish_plan();
     let mut next = names(&found);
     assert_eq!(next[0], "f50");
     next.sort_unstable();
@@ -197,9 +199,9 @@ fn damage_makes_its_neighbours_next() {
     let mut survey = super::tests::survey(1, vec![suspect]);
     for mut entry in entries {
         entry.row.verified = Some(at(1));
-        survey.see(&entry);
+        survey.see_entry(&entry);
     }
-    assert!(survey.finish().next.is_empty());
+    assert!(survey.finish_plan().next.is_empty());
 }
 
 /// Fails if a copy whose last verification lies in the future counts as verified until then.
@@ -222,9 +224,9 @@ fn plan_is_bounded_and_has_the_most_urgent() {
     survey.most = 10;
     for number in 0..1000_i64 {
         let age = number * 7919 % 1000;
-        survey.see(&entry(&format!("f{age}"), -9000, Some(-2000 - age)));
+        survey.see_entry(&entry(&format!("f{age}"), -9000, Some(-2000 - age)));
     }
-    let found = survey.finish();
+    let found = survey.finish_plan();
     assert_eq!(found.due, 1000);
     let expected: Vec<String> = (990..1000).rev().map(|age| format!("f{age}")).collect();
     assert_eq!(names(&found), expected);
@@ -252,16 +254,16 @@ fn rate_keeps_the_tightest_limit() {
     let mut survey = survey(0, Vec::new());
     survey.most = 1;
     for name in ["a", "b", "c"] {
-        survey.see(&sized(name, -710, tebibyte));
+        survey.see_entry(&sized(name, -710, tebibyte));
     }
-    assert_eq!(survey.finish().rate, 3 * expected);
+    assert_eq!(survey.finish_plan().rate, 3 * expected);
 }
 
 /// Fails if a limit is missed, a new file is not read twice in its first week, or a day has to read much more than its
 /// share: in a year of an archive with a thousand files on the first day and one more every day.
 #[test]
 fn year_keeps_limits_without_crowded_days() {
-    let mut rows: BTreeMap<String, Entry> = BTreeMap::new();
+    let mut rows: BTreeMap<String, CatalogEntry> = BTreeMap::new();
     let mut reads: BTreeMap<String, Vec<i64>> = BTreeMap::new();
     let mut busiest = (0, 0, 0);
     for day in 0..365 {
@@ -272,7 +274,7 @@ fn year_keeps_limits_without_crowded_days() {
         }
         for hour in (0..24).step_by(3) {
             let now = day * 24 + hour;
-            let all: Vec<Entry> = rows.values().cloned().collect();
+            let all: Vec<CatalogEntry> = rows.values().cloned().collect();
             let found = plan(now, &all);
             if day > 7 {
                 busiest = busiest.max((found.next.len(), day, hour));

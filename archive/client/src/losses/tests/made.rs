@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use archive_model::FileName;
 use bytes::Bytes;
 use tools_testing::noise;
@@ -23,20 +23,20 @@ pub(super) fn url(number: usize) -> String {
 }
 
 pub(super) fn write<'a>(
-    mut writer: Writer<Vec<u8>>,
+    mut writer: WarcWriter<Vec<u8>>,
     name: &'static str,
     blocks: impl Iterator<Item = &'a [u8]>,
 ) -> Made {
     let mut records = Vec::new();
     for (number, block) in blocks.enumerate() {
         let id = format!("urn:uuid:00000000-0000-4000-8000-{number:012}");
-        let record = Builder::new(Kind::Resource, &id, "2026-11-21T19:14:09Z")
+        let record = Builder::new(WarcType::Resource, &id, "2026-11-21T19:14:09Z")
             .target_uri(&url(number))
             .content_type("text/plain");
         let length = block.len() as u64;
         let start = writer.position();
         writer
-            .write(&record.head(length).unwrap(), length, &mut { block })
+            .write_record(&record.render_head(length).unwrap(), length, &mut { block })
             .unwrap();
         records.push((start..writer.position(), url(number)));
     }
@@ -85,8 +85,8 @@ pub(super) fn files(lengths: &[usize]) -> Vec<Made> {
         .collect();
     let each = || blocks.iter().map(Vec::as_slice);
     vec![
-        write(Writer::gzip(Vec::new(), 6), "a.warc.gz", each()),
-        write(Writer::plain(Vec::new()), "a.warc", each()),
+        write(WarcWriter::gzip_writer(Vec::new(), 6), "a.warc.gz", each()),
+        write(WarcWriter::plain_writer(Vec::new()), "a.warc", each()),
         arc(&blocks),
     ]
 }

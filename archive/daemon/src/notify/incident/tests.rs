@@ -29,7 +29,7 @@ type Truth = Vec<(Timestamp, bool)>;
 
 /// Writes what changed, as the task does.
 fn write(incidents: &mut Incidents, rows: &mut BTreeMap<String, IncidentRow>) {
-    for (key, row) in incidents.changes() {
+    for (key, row) in incidents.take_changes() {
         match row {
             Some(row) => drop(rows.insert(key, row)),
             None => drop(rows.remove(&key)),
@@ -48,22 +48,22 @@ fn play(acts: &[Act], restarts: u32) -> (ToldMessages, Truth) {
     for (index, act) in acts.iter().enumerate() {
         match act {
             Act::Raise => {
-                incidents.raise("k", &Problem::now("t"), now);
+                incidents.raise_incident("k", &Problem::begun_now("t"), now);
                 truth.push((now, true));
             }
             Act::Resolve => {
-                incidents.resolve("k", now);
+                incidents.resolve_incident("k", now);
                 truth.push((now, false));
             }
             Act::Wait(minutes) => {
                 let end = now + MINUTE * *minutes;
-                while let Some(due) = incidents.due().filter(|due| *due <= end) {
+                while let Some(due) = incidents.next_due().filter(|due| *due <= end) {
                     now = now.max(due);
-                    let news = incidents.take(now);
+                    let news = incidents.take_news(now);
                     assert_eq!(news.len(), 1, "what is due can be taken, once");
                     told.extend(news.iter().map(|news| (now, news.what)));
                     incidents.note_taken(&news, now);
-                    assert!(incidents.due().is_none_or(|due| due > now));
+                    assert!(incidents.next_due().is_none_or(|due| due > now));
                 }
                 now = end;
             }
@@ -161,18 +161,22 @@ fn many_reports_of_one_incident_are_one_message() {
     let mut incidents = Incidents::new(TIMING, []);
     let mut now = Timestamp::UNIX_EPOCH;
     for number in 0..10_000 {
-        incidents.raise("damaged", &Problem::now(format!("{number} files")), now);
+        incidents.raise_incident(
+            "damaged",
+            &Problem::begun_now(format!("{number} files")),
+            now,
+        );
     }
-    incidents.raise("other", &Problem::now("x".repeat(1_000_000)), now);
+    incidents.raise_incident("other", &Problem::begun_now("x".repeat(1_000_000)), now);
     now += TIMING.delay;
-    let news = incidents.take(now);
+    let news = incidents.take_news(now);
     assert_eq!(news.len(), 2);
     assert_eq!(
         (news[0].count, news[0].text.as_str()),
         (10_000, "9999 files")
     );
     assert_eq!(news[1].text.len(), LONGEST);
-    assert_eq!(incidents.take(now), []);
+    assert_eq!(incidents.take_news(now), []);
 }
 
 /// Fails if memory grows with the number of incidents, or the excess ones stay open after their end.
@@ -181,21 +185,26 @@ fn excess_incidents_are_reported_as_one() {
     let mut incidents = Incidents::new(TIMING, []);
     let mut now = Timestamp::UNIX_EPOCH;
     for number in 0..10 * MOST {
-        incidents.raise(&number.to_string(), &Problem::now("t"), now);
+        incidents.raise_incident(&number.to_string(), &Problem::begun_now("t"), now);
     }
     assert_eq!(incidents.open.len(), MOST + 1);
     now += TIMING.delay;
-    assert_eq!(incidents.take(now).len(), MOST + 1);
+    assert_eq!(incidents.take_news(now).len(), MOST + 1);
     for number in 0..10 * MOST {
-        incidents.resolve(&number.to_string(), now);
+        incidents.resolve_incident(&number.to_string(), now);
     }
     now += TIMING.delay;
-    let news = incidents.take(now);
+    let news = incidents.take_news(now);
     assert_eq!(news.len(), MOST + 1);
-    assert_eq!((incidents.open.len(), incidents.due()), (0, None));
+    assert_eq!((incidents.open.len(), incidents.next_due()), (0, None));
     incidents.note_taken(&news, now);
     assert!(incidents.leaving.is_empty());
-    assert!(incidents.changes().iter().all(|(_, row)| row.is_none()));
+    assert!(
+        incidents
+            .take_changes()
+            .iter()
+            .all(|(_, row)| row.is_none())
+    );
 }
 
 /// Fails if a message counts as announced because it was made, or is announced twice although one channel has taken it.
@@ -204,31 +213,31 @@ fn only_unsent_messages_are_repeated_after_restart() {
     let mut now = Timestamp::UNIX_EPOCH;
     let mut rows = BTreeMap::new();
     let mut incidents = Incidents::new(TIMING, []);
-    incidents.raise("lost", &Problem::now("a"), now);
-    incidents.raise("told", &Problem::now("b"), now);
+    incidents.raise_incident("lost", &Problem::begun_now("a"), now);
+    incidents.raise_incident("told", &Problem::begun_now("b"), now);
     write(&mut incidents, &mut rows);
     now += TIMING.delay;
-    let news = incidents.take(now);
+    let news = incidents.take_news(now);
     assert_eq!(news.len(), 2);
     let told: Vec<IncidentNews> = news.into_iter().filter(|news| news.key == "told").collect();
     incidents.note_taken(&told, now);
     write(&mut incidents, &mut rows);
     let mut incidents = Incidents::new(TIMING, rows.clone());
-    let news = incidents.take(now);
+    let news = incidents.take_news(now);
     assert_eq!((news.len(), news[0].key.as_str()), (1, "lost"));
     // The row of an incident that is over stays, too, until a channel has taken the message.
     incidents.note_taken(&news, now);
     for key in ["lost", "told"] {
-        incidents.resolve(key, now);
+        incidents.resolve_incident(key, now);
     }
     now += TIMING.delay;
-    let news = incidents.take(now);
+    let news = incidents.take_news(now);
     assert!(news.iter().all(|news| news.what == IncidentStage::Over) && news.len() == 2);
     incidents.note_taken(&news[..1], now);
     write(&mut incidents, &mut rows);
     assert_eq!(rows.keys().collect::<Vec<_>>(), ["told"]);
     let mut incidents = Incidents::new(TIMING, rows.clone());
-    let news = incidents.take(now);
+    let news = incidents.take_news(now);
     assert_eq!((news.len(), news[0].what), (1, IncidentStage::Over));
     incidents.note_taken(&news, now);
     write(&mut incidents, &mut rows);
@@ -242,19 +251,19 @@ fn late_receipt_does_not_settle_next_incident() {
     let mut incidents = Incidents::new(TIMING, []);
     let mut lives = Vec::new();
     for _ in 0..2 {
-        incidents.raise("k", &Problem::now("t"), now);
+        incidents.raise_incident("k", &Problem::begun_now("t"), now);
         now += TIMING.delay;
-        lives.push(incidents.take(now));
-        incidents.resolve("k", now);
+        lives.push(incidents.take_news(now));
+        incidents.resolve_incident("k", now);
         now += TIMING.delay;
-        lives.push(incidents.take(now));
+        lives.push(incidents.take_news(now));
     }
-    incidents.raise("k", &Problem::now("t"), now);
+    incidents.raise_incident("k", &Problem::begun_now("t"), now);
     for news in &lives {
         assert_eq!(news.len(), 1);
         incidents.note_taken(news, now);
     }
-    let rows = incidents.changes();
+    let rows = incidents.take_changes();
     assert_eq!(rows.len(), 1);
     assert_eq!(
         rows[0].1.as_ref().unwrap().told,
@@ -272,17 +281,17 @@ fn declaration_closes_all_unnamed_except_unseen() {
     let declare = |incidents: &mut Incidents, wrong: &[&str], unclear: &[&str], now| {
         let wrong = wrong
             .iter()
-            .map(|key| ((*key).to_owned(), Problem::now("t")));
+            .map(|key| ((*key).to_owned(), Problem::begun_now("t")));
         let unclear = unclear.iter().map(|key| (*key).to_owned()).collect();
-        incidents.declare("r/one", &wrong.collect(), &unclear, now);
+        incidents.declare_incidents("r/one", &wrong.collect(), &unclear, now);
     };
     let lasting = |incidents: &Incidents| {
         let lasting = incidents.open.iter().filter(|(_, it)| it.over.is_none());
         lasting.map(|(key, _)| key.clone()).collect::<Vec<_>>()
     };
     let mut incidents = Incidents::new(TIMING, []);
-    incidents.raise("r/other", &Problem::now("t"), now);
-    incidents.raise("r/one-more", &Problem::now("t"), now);
+    incidents.raise_incident("r/other", &Problem::begun_now("t"), now);
+    incidents.raise_incident("r/one-more", &Problem::begun_now("t"), now);
     declare(
         &mut incidents,
         &["r/one/n/a", "r/one/n/ab", "r/one"],
@@ -290,12 +299,12 @@ fn declaration_closes_all_unnamed_except_unseen() {
         now,
     );
     now += TIMING.delay;
-    assert_eq!(incidents.take(now).len(), 5);
+    assert_eq!(incidents.take_news(now).len(), 5);
     declare(&mut incidents, &[], &["r/one/n/a"], now);
     assert_eq!(lasting(&incidents), ["r/one-more", "r/one/n/a", "r/other"]);
     // Incidents that are known from before a restart are resolved as well.
     let rows: Vec<_> = incidents
-        .changes()
+        .take_changes()
         .into_iter()
         .filter_map(|(key, row)| Some((key, row?)))
         .collect();
@@ -312,11 +321,11 @@ fn long_standing_incident_is_reported_at_once() {
     let mut incidents = Incidents::new(TIMING, []);
     let wrong = |since| Problem {
         since: Some(since),
-        ..Problem::now("t")
+        ..Problem::begun_now("t")
     };
-    incidents.raise("old", &wrong(Timestamp::UNIX_EPOCH), now);
-    incidents.raise("future", &wrong(Timestamp::MAX), now);
-    let news = incidents.take(now);
+    incidents.raise_incident("old", &wrong(Timestamp::UNIX_EPOCH), now);
+    incidents.raise_incident("future", &wrong(Timestamp::MAX), now);
+    let news = incidents.take_news(now);
     assert_eq!((news.len(), news[0].key.as_str()), (1, "old"));
-    assert_eq!(incidents.due(), Some(now + TIMING.delay));
+    assert_eq!(incidents.next_due(), Some(now + TIMING.delay));
 }

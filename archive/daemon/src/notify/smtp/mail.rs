@@ -14,7 +14,10 @@ pub(super) struct OutgoingMail {
     pub(super) bytes: Vec<u8>,
 }
 
-pub(super) fn write(settings: &SmtpSettings, message: &Message) -> Result<OutgoingMail, String> {
+pub(super) fn write_mail(
+    settings: &SmtpSettings,
+    message: &Message,
+) -> Result<OutgoingMail, String> {
     let from = &settings.from.0;
     let id = format!("<{}@{}>", message.id, from.email.domain());
     let mut mail = lettre::Message::builder()
@@ -32,7 +35,7 @@ pub(super) fn write(settings: &SmtpSettings, message: &Message) -> Result<Outgoi
     for to in &settings.to {
         mail = mail.to(to.0.clone());
     }
-    let text = message.mail().replace('\n', "\r\n");
+    let text = message.mail_text().replace('\n', "\r\n");
     let mail = mail
         .body(text)
         .map_err(|error| format!("the mail cannot be written: {error}"))?;

@@ -28,7 +28,7 @@ use crate::notify::settings::{SmtpSettings, SmtpTls};
 type Step = Mutex<&'static str>;
 
 /// Sends a mail. Returns the refusals, each with its reason. Fails if no recipient got the mail.
-pub(super) async fn send(
+pub(super) async fn talk_smtp(
     settings: &SmtpSettings,
     mail: &OutgoingMail,
     step: &Step,

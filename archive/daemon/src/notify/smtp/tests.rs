@@ -49,7 +49,7 @@ fn message(source: &str, text: &str) -> Message {
         text: text.to_owned(),
     };
     let at = "2026-01-02T03:04:05Z".parse().unwrap();
-    Message::digest(source, "77ab".to_owned(), at, vec![news])
+    Message::digest_message(source, "77ab".to_owned(), at, vec![news])
 }
 
 /// Makes a file with these permissions.
@@ -127,7 +127,7 @@ async fn mail_arrives_as_it_was_written() {
     let settings = settings(server.port, SmtpTls::None);
     let text = "Größe: 5 Dateien, 日本語\n.\n..dots\n".to_owned() + &"lang ".repeat(300);
     let sent = message("repository köb", &text);
-    assert_eq!(send(&settings, &sent, SOON).await, (true, None));
+    assert_eq!(send_mail(&settings, &sent, SOON).await, (true, None));
     let mail = server.mail().pop().unwrap();
     assert_eq!(mail.from, "MAIL FROM:<holdfast@example.org>");
     assert_eq!(
@@ -157,7 +157,7 @@ async fn mail_arrives_as_it_was_written() {
     assert!(header("From").contains("Archivwächter") && header("To").contains("Bé"));
     assert_eq!(
         body.replace("\r\n", "\n").trim_end(),
-        sent.mail().trim_end()
+        sent.mail_text().trim_end()
     );
 }
 
@@ -167,13 +167,13 @@ async fn leading_dot_of_line_is_doubled_on_wire() {
     let server = Server::start(ServerBehavior::default()).await;
     let settings = settings(server.port, SmtpTls::None);
     let sent = message(".dot\n.\n", "plain");
-    assert_eq!(send(&settings, &sent, SOON).await, (true, None));
+    assert_eq!(send_mail(&settings, &sent, SOON).await, (true, None));
     let mail = server.mail().pop().unwrap();
     assert!(mail.raw.contains("\r\n\r\n..dot\r\n..\r\n"), "{}", mail.raw);
     let (_, body) = decoded(&mail.raw);
     assert_eq!(
         body.replace("\r\n", "\n").trim_matches(['.', '\n']),
-        sent.mail().trim_matches(['.', '\n'])
+        sent.mail_text().trim_matches(['.', '\n'])
     );
 }
 
@@ -201,7 +201,11 @@ async fn both_ways_of_encryption_with_a_login() {
             ..settings(server.port, kind)
         };
         let sent = message("repository kb", "text");
-        assert_eq!(send(&settings, &sent, SOON).await, (true, None), "{kind:?}");
+        assert_eq!(
+            send_mail(&settings, &sent, SOON).await,
+            (true, None),
+            "{kind:?}"
+        );
         let mail = server.mail().pop().unwrap();
         assert!(mail.is_encrypted && mail.login == login, "{mail:?}");
         // The certificate is of another authority, or for another name: nothing is sent to it.
@@ -210,7 +214,7 @@ async fn both_ways_of_encryption_with_a_login() {
         for (server_name, path) in [("localhost", &wrong), ("127.0.0.1", &authorities)] {
             settings.server = server_name.to_owned();
             settings.authorities = Some(path.clone());
-            let (is_taken, why) = send(&settings, &sent, SOON).await;
+            let (is_taken, why) = send_mail(&settings, &sent, SOON).await;
             assert!(
                 !is_taken && why.as_ref().unwrap().contains("certificate"),
                 "{why:?}"
@@ -219,7 +223,7 @@ async fn both_ways_of_encryption_with_a_login() {
         // The machine's own authorities do not know the certificate either.
         settings.authorities = None;
         settings.server = "localhost".to_owned();
-        assert!(!send(&settings, &sent, SOON).await.0);
+        assert!(!send_mail(&settings, &sent, SOON).await.0);
         // A wrong password is reported, and not repeated in the report.
         settings.authorities = Some(authorities.clone());
         let secret = file(
@@ -228,7 +232,7 @@ async fn both_ways_of_encryption_with_a_login() {
             0o600,
         );
         settings.password_file = Some(secret);
-        let (is_taken, why) = send(&settings, &sent, SOON).await;
+        let (is_taken, why) = send_mail(&settings, &sent, SOON).await;
         let why = why.unwrap();
         assert!(
             !is_taken && why.contains("the login") && why.contains("535"),
@@ -255,7 +259,7 @@ async fn exposed_password_file_is_not_used() {
             password_file: Some(file(directory.path(), text, mode)),
             ..settings(server.port, SmtpTls::None)
         };
-        let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+        let (is_taken, why) = send_mail(&settings, &message("r", "t"), SOON).await;
         assert!(!is_taken && why.as_ref().unwrap().contains(says), "{why:?}");
     }
     let settings = SmtpSettings {
@@ -263,7 +267,7 @@ async fn exposed_password_file_is_not_used() {
         password_file: Some("/nowhere/password".into()),
         ..settings(server.port, SmtpTls::None)
     };
-    let (_, why) = send(&settings, &message("r", "t"), SOON).await;
+    let (_, why) = send_mail(&settings, &message("r", "t"), SOON).await;
     assert!(
         why.unwrap()
             .contains("notify.smtp.password_file: /nowhere/password")
@@ -281,7 +285,7 @@ async fn refused_recipient_does_not_stop_the_others() {
     };
     let server = Server::start(manner).await;
     let settings = settings(server.port, SmtpTls::None);
-    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    let (is_taken, why) = send_mail(&settings, &message("r", "t"), SOON).await;
     let why = why.unwrap();
     assert!(
         is_taken && why.contains("it refuses b@example.org") && why.contains("550"),
@@ -297,7 +301,7 @@ async fn refused_recipient_does_not_stop_the_others() {
         port: Some(server.port),
         ..settings
     };
-    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    let (is_taken, why) = send_mail(&settings, &message("r", "t"), SOON).await;
     assert!(!is_taken && why.unwrap().contains("it refuses a@example.org"));
 }
 
@@ -332,7 +336,7 @@ async fn misbehaving_server_is_reported_and_nothing_counts_sent() {
             } else {
                 PATIENCE
             };
-            let (is_taken, why) = send(&settings, &message("r", "t"), limit).await;
+            let (is_taken, why) = send_mail(&settings, &message("r", "t"), limit).await;
             // Before the mail itself, any answer that is no refusal means to continue.
             if answer.starts_with("354") && !["DATA", "TEXT"].contains(&command) {
                 assert_eq!((is_taken, why), (true, None), "{command}");
@@ -374,7 +378,7 @@ async fn silent_server_is_left_and_its_step_reported() {
         conversations.spawn(async move {
             let settings = settings(server.port, SmtpTls::None);
             let begin = Instant::now();
-            let (is_taken, why) = send(&settings, &message("r", "t"), SILENT).await;
+            let (is_taken, why) = send_mail(&settings, &message("r", "t"), SILENT).await;
             let why = why.unwrap();
             assert!(
                 !is_taken && why.contains(step) && why.contains("it was left"),
@@ -391,7 +395,7 @@ async fn silent_server_is_left_and_its_step_reported() {
         authorities: Some(file(directory.path(), &authority, 0o644)),
         ..settings(silent.local_addr().unwrap().port(), SmtpTls::Wrapper)
     };
-    let (_, why) = send(&settings, &message("r", "t"), SILENT).await;
+    let (_, why) = send_mail(&settings, &message("r", "t"), SILENT).await;
     let why = why.unwrap();
     assert!(
         why.contains("the encryption had not come to an end"),
@@ -410,7 +414,7 @@ async fn missing_goodbye_still_counts_as_taken() {
     let server = Server::start(manner).await;
     let settings = settings(server.port, SmtpTls::None);
     assert_eq!(
-        send(&settings, &message("r", "t"), SOON).await,
+        send_mail(&settings, &message("r", "t"), SOON).await,
         (true, None)
     );
 }

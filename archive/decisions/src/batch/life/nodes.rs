@@ -11,7 +11,7 @@ use archive_model::{NodeId, NodeState};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::Context;
+use super::JobSurroundings;
 
 /// The number of runs without a new file that a node must have ended before it is left out.
 pub(super) const MOST_BREAKS: u32 = 5;
@@ -77,7 +77,7 @@ pub(super) enum Blame {
 }
 
 impl Nodes {
-    pub(super) fn present(&self) -> impl Iterator<Item = &NodeId> {
+    pub(super) fn present_nodes(&self) -> impl Iterator<Item = &NodeId> {
         self.present.iter()
     }
 
@@ -86,7 +86,11 @@ impl Nodes {
     }
 
     /// Returns the nodes to wait for. If there are no such nodes, a run may begin with those that are alive.
-    pub(super) fn look(&mut self, mut look: NodeSets, context: Context<'_>) -> Vec<String> {
+    pub(super) fn look_at_nodes(
+        &mut self,
+        mut look: NodeSets,
+        context: JobSurroundings<'_>,
+    ) -> Vec<String> {
         for side in [&mut look.alive, &mut look.silent, &mut look.unheard] {
             side.retain(|node| !self.left_out.contains(node));
         }
@@ -113,7 +117,7 @@ impl Nodes {
     }
 
     /// Counts a run that failed because of this node.
-    pub(super) fn broke(&mut self, node: &NodeId, context: Context<'_>) -> Blame {
+    pub(super) fn node_broke(&mut self, node: &NodeId, context: JobSurroundings<'_>) -> Blame {
         let is_alone = !self.present.iter().any(|other| other != node);
         if is_alone || !self.present.contains(node) {
             return Blame::Job;
@@ -134,19 +138,19 @@ impl Nodes {
     }
 
     /// Resets all waiting times and counters: there was a new file, or the state of the nodes is unknown.
-    pub(super) fn forgive(&mut self) {
+    pub(super) fn forgive_nodes(&mut self) {
         self.missed = None;
         self.breaks.clear();
     }
 
     /// Closes the run; returns the nodes that it began without.
-    pub(super) fn settle(&mut self) -> BTreeSet<NodeId> {
+    pub(super) fn settle_nodes(&mut self) -> BTreeSet<NodeId> {
         std::mem::take(&mut self.absent)
     }
 }
 
 /// Returns whether the patience has passed since that time.
-fn is_over(since: Timestamp, context: Context<'_>) -> bool {
+fn is_over(since: Timestamp, context: JobSurroundings<'_>) -> bool {
     let patience = SignedDuration::try_from(context.patience);
     patience.is_ok_and(|most| context.now.duration_since(since) >= most)
 }

@@ -19,36 +19,36 @@ fn nodes(names: &[&str]) -> BTreeSet<NodeId> {
     names.iter().map(|name| node(name)).collect()
 }
 
-fn looked(alive: &[&str], silent: &[&str]) -> Event {
+fn looked(alive: &[&str], silent: &[&str]) -> JobEvent {
     looked_also(alive, silent, &[])
 }
 
 /// Reports the state of the nodes, with those that were never heard of.
-fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> Event {
-    Event::Looked(NodeSets {
+fn looked_also(alive: &[&str], silent: &[&str], unheard: &[&str]) -> JobEvent {
+    JobEvent::Looked(NodeSets {
         alive: nodes(alive),
         silent: nodes(silent),
         unheard: nodes(unheard),
     })
 }
 
-fn broke(name: &str) -> Event {
-    Event::NodeBroke(node(name), format!("node {name}: gone"))
+fn broke(name: &str) -> JobEvent {
+    JobEvent::NodeBroke(node(name), format!("node {name}: gone"))
 }
 
-fn compared(total: u64) -> Event {
-    Event::Compared(UnreadFiles {
+fn compared(total: u64) -> JobEvent {
+    JobEvent::Compared(UnreadFiles {
         total,
         by_node: BTreeMap::from([(node("b"), total)]),
     })
 }
 
-fn out(life: &Life) -> Vec<&str> {
+fn out(life: &JobLife) -> Vec<&str> {
     life.left_out().map(NodeId::as_str).collect()
 }
 
 /// Returns the reason of the gap of a whole node.
-fn words<'a>(life: &'a Life, node: &str) -> &'a str {
+fn words<'a>(life: &'a JobLife, node: &str) -> &'a str {
     let mut gaps = life.gaps.iter();
     let gap = gaps.find(|gap| gap.node == node && gap.volume.is_empty());
     &gap.unwrap().reason
@@ -67,7 +67,7 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// A job and its time.
 #[derive(Clone)]
 struct JobHistory {
-    life: Life,
+    life: JobLife,
     seconds: i64,
     is_by_name: bool,
 }
@@ -75,7 +75,7 @@ struct JobHistory {
 impl JobHistory {
     fn new() -> Self {
         Self {
-            life: Life::default(),
+            life: JobLife::default(),
             seconds: 0,
             is_by_name: false,
         }
@@ -83,7 +83,7 @@ impl JobHistory {
 
     fn running() -> Self {
         let mut history = Self::new();
-        assert_eq!(history.say(Event::Turn), Step::Look);
+        assert_eq!(history.say(JobEvent::Turn), JobStep::Look);
         history
     }
 
@@ -93,94 +93,103 @@ impl JobHistory {
         for _ in 1..MOST_BREAKS {
             history.say(looked(&["a", "b", "c"], &[]));
             history.seconds += 61;
-            assert!(matches!(history.say(broke("b")), Step::Pause(_)));
+            assert!(matches!(history.say(broke("b")), JobStep::Pause(_)));
         }
         history.say(looked(&["a", "b", "c"], &[]));
         history
     }
 
-    fn say(&mut self, event: Event) -> Step {
+    fn say(&mut self, event: JobEvent) -> JobStep {
         let after = FileName::new("b.warc").unwrap();
-        let context = Context {
+        let context = JobSurroundings {
             now: Timestamp::from_second(self.seconds).unwrap(),
             patience: PATIENCE,
             after: Some(&after),
             is_by_name: self.is_by_name,
         };
-        self.life.apply(event, context)
+        self.life.apply_event(event, context)
     }
 }
 
-fn events() -> Vec<Event> {
+fn events() -> Vec<JobEvent> {
     vec![
-        Event::Turn,
-        Event::Restarted,
+        JobEvent::Turn,
+        JobEvent::Restarted,
         looked(&["a", "b"], &[]),
         looked(&["a"], &["b"]),
         looked(&[], &["a", "b"]),
         looked_also(&["a"], &[], &["b"]),
-        Event::Silent("gone".to_owned()),
-        Event::Busy("full".to_owned()),
-        Event::Woke,
-        Event::Progress,
-        Event::Broke("cut".to_owned()),
+        JobEvent::Silent("gone".to_owned()),
+        JobEvent::Busy("full".to_owned()),
+        JobEvent::Woke,
+        JobEvent::Progress,
+        JobEvent::Broke("cut".to_owned()),
         broke("a"),
         broke("b"),
-        Event::Finished(Vec::new()),
-        Event::Finished(vec![gap("b")]),
+        JobEvent::Finished(Vec::new()),
+        JobEvent::Finished(vec![gap("b")]),
         compared(0),
         compared(3),
-        Event::Uncounted("list".to_owned()),
-        Event::Reduced,
-        Event::Failed("disk".to_owned()),
-        Event::TimeOver,
-        Event::Cancelled("researcher/anna".to_owned()),
+        JobEvent::Uncounted("list".to_owned()),
+        JobEvent::Reduced,
+        JobEvent::Failed("disk".to_owned()),
+        JobEvent::TimeOver,
+        JobEvent::Cancelled("researcher/anna".to_owned()),
     ]
 }
 
-fn check(before: &Life, event: &Event, after: &Life, step: Step) {
+fn check(before: &JobLife, event: &JobEvent, after: &JobLife, step: JobStep) {
     let told = || format!("{before:?} {event:?} {after:?} {step:?}");
     if before.ending().is_some() {
         assert_eq!(before, after, "what has ended stays: {}", told());
-        assert_eq!(step, Step::Stop);
+        assert_eq!(step, JobStep::Stop);
     }
     // A step is one of the phase.
     let fits = match after.phase {
-        Phase::Waiting => step == Step::Wait,
-        Phase::Reading => matches!(step, Step::Look | Step::Run | Step::Pause(_)),
-        Phase::Comparing => step == Step::Compare,
-        Phase::Reducing => matches!(step, Step::Reduce | Step::Pause(_)),
-        Phase::Closing(_) => step == Step::Close,
-        Phase::Ended(_) => step == Step::Stop,
+        JobPhase::Waiting => step == JobStep::Wait,
+        JobPhase::Reading => matches!(step, JobStep::Look | JobStep::Run | JobStep::Pause(_)),
+        JobPhase::Comparing => step == JobStep::Compare,
+        JobPhase::Reducing => matches!(step, JobStep::Reduce | JobStep::Pause(_)),
+        JobPhase::Closing(_) => step == JobStep::Close,
+        JobPhase::Ended(_) => step == JobStep::Stop,
     };
     assert!(fits, "{}", told());
-    if let Step::Pause(pause) = step {
+    if let JobStep::Pause(pause) = step {
         assert!((1..=15).contains(&pause.as_secs()), "{}", told());
         assert!(!after.reason.is_empty(), "{}", told());
     }
-    if step == Step::Run {
-        assert!(matches!(event, Event::Looked { .. } | Event::Progress));
+    if step == JobStep::Run {
+        assert!(matches!(
+            event,
+            JobEvent::Looked { .. } | JobEvent::Progress
+        ));
     }
     // No phase is skipped, and none is taken twice.
-    let at = |life: &Life| match life.phase {
-        Phase::Waiting => 0,
-        Phase::Reading => 1,
-        Phase::Comparing => 2,
-        Phase::Reducing | Phase::Closing(_) => 3,
-        Phase::Ended(_) => 4,
+    let at = |life: &JobLife| match life.phase {
+        JobPhase::Waiting => 0,
+        JobPhase::Reading => 1,
+        JobPhase::Comparing => 2,
+        JobPhase::Reducing | JobPhase::Closing(_) => 3,
+        JobPhase::Ended(_) => 4,
     };
-    let ends =
-        ends_early(after) || matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
+    let ends = ends_early(after)
+        || matches!(
+            after.ending(),
+            Some(JobEnding::Failed | JobEnding::Cancelled)
+        );
     check_counted(before, event, after);
     assert!(
         at(after) == at(before) || at(after) == at(before) + 1 || ends,
         "{}",
         told()
     );
-    if after.ending() == Some(Ending::Done) {
+    if after.ending() == Some(JobEnding::Done) {
         assert!(after.gaps.is_empty() && after.unread == 0, "{}", told());
     }
-    if matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled)) {
+    if matches!(
+        after.ending(),
+        Some(JobEnding::Failed | JobEnding::Cancelled)
+    ) {
         assert!(!after.reason.is_empty(), "{}", told());
     }
     // A gap is never forgotten, though more may be said of it.
@@ -193,32 +202,32 @@ fn check(before: &Life, event: &Event, after: &Life, step: Step) {
     }
     check_left_out(before, event, after, step);
     match event {
-        Event::Cancelled(_) | Event::Failed(_) => {
+        JobEvent::Cancelled(_) | JobEvent::Failed(_) => {
             assert!(ends_early(after) || after.ending().is_some());
         }
-        Event::TimeOver => {
-            let goes_on = before.phase == Phase::Waiting;
+        JobEvent::TimeOver => {
+            let goes_on = before.phase == JobPhase::Waiting;
             assert!(ends_early(after) || after.ending().is_some() || goes_on);
         }
-        Event::Turn
-        | Event::Restarted
-        | Event::Looked { .. }
-        | Event::Silent(_)
-        | Event::Busy(_)
-        | Event::Woke
-        | Event::Progress
-        | Event::Broke(_)
-        | Event::NodeBroke(..)
-        | Event::Finished(_)
-        | Event::Compared(_)
-        | Event::Uncounted(_)
-        | Event::Reduced => {}
+        JobEvent::Turn
+        | JobEvent::Restarted
+        | JobEvent::Looked { .. }
+        | JobEvent::Silent(_)
+        | JobEvent::Busy(_)
+        | JobEvent::Woke
+        | JobEvent::Progress
+        | JobEvent::Broke(_)
+        | JobEvent::NodeBroke(..)
+        | JobEvent::Finished(_)
+        | JobEvent::Compared(_)
+        | JobEvent::Uncounted(_)
+        | JobEvent::Reduced => {}
     }
 }
 
 /// Checks that a node that is left out has just ended a run itself, is named with its last error, and is not waited for
 /// again; and that a node is left to be read.
-fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
+fn check_left_out(before: &JobLife, event: &JobEvent, after: &JobLife, step: JobStep) {
     let were = out(before);
     let are = out(after);
     assert!(were.iter().all(|node| are.contains(node)));
@@ -228,13 +237,13 @@ fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
             broke(node),
             "no node is left out because of another one"
         );
-        assert_eq!(step, Step::Look);
+        assert_eq!(step, JobStep::Look);
         let words = words(after, node);
         assert!(words.contains(&format!("node {node}: gone")), "{words}");
     }
     if !are.is_empty() {
         assert!(are.len() < 3, "one of three stays: {are:?}");
-        assert_ne!(after.ending(), Some(Ending::Done));
+        assert_ne!(after.ending(), Some(JobEnding::Done));
         assert!(
             are.iter()
                 .all(|node| !after.reason.contains(&format!("waiting for {node}")))
@@ -245,7 +254,7 @@ fn check_left_out(before: &Life, event: &Event, after: &Life, step: Step) {
 /// Fails if any sequence of five events skips a phase, forgets a gap, or leaves an ended job open.
 #[test]
 fn every_sequence_of_five_events_is_valid() {
-    fn go(history: &JobHistory, events: &[Event], depth: usize, count: &mut u64) {
+    fn go(history: &JobHistory, events: &[JobEvent], depth: usize, count: &mut u64) {
         for event in events {
             let mut next = history.clone();
             next.seconds += 61;
@@ -268,12 +277,15 @@ fn every_sequence_of_five_events_is_valid() {
 #[test]
 fn undisturbed_job_is_done() {
     let mut history = JobHistory::running();
-    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
-    assert_eq!(history.say(Event::Progress), Step::Run);
-    assert_eq!(history.say(Event::Finished(Vec::new())), Step::Compare);
-    assert_eq!(history.say(compared(0)), Step::Reduce);
-    assert_eq!(history.say(Event::Reduced), Step::Stop);
-    assert_eq!(history.life.ending(), Some(Ending::Done));
+    assert_eq!(history.say(looked(&["a", "b"], &[])), JobStep::Run);
+    assert_eq!(history.say(JobEvent::Progress), JobStep::Run);
+    assert_eq!(
+        history.say(JobEvent::Finished(Vec::new())),
+        JobStep::Compare
+    );
+    assert_eq!(history.say(compared(0)), JobStep::Reduce);
+    assert_eq!(history.say(JobEvent::Reduced), JobStep::Stop);
+    assert_eq!(history.life.ending(), Some(JobEnding::Done));
     assert_eq!(
         (history.life.reason.as_str(), history.life.restarts),
         ("", 0)
@@ -287,17 +299,17 @@ fn pauses_grow_until_progress() {
     history.say(looked(&["a"], &[]));
     let mut pauses = Vec::new();
     for _ in 0..6 {
-        let Step::Pause(pause) = history.say(Event::Broke("cut".to_owned())) else {
+        let JobStep::Pause(pause) = history.say(JobEvent::Broke("cut".to_owned())) else {
             panic!("no pause")
         };
         pauses.push(pause.as_secs());
-        assert_eq!(history.say(Event::Woke), Step::Look);
-        assert_eq!(history.say(looked(&["a"], &[])), Step::Run);
+        assert_eq!(history.say(JobEvent::Woke), JobStep::Look);
+        assert_eq!(history.say(looked(&["a"], &[])), JobStep::Run);
     }
     assert_eq!(pauses, [1, 2, 4, 8, 15, 15]);
-    history.say(Event::Progress);
-    let again = history.say(Event::Broke("cut".to_owned()));
-    assert_eq!(again, Step::Pause(Duration::from_secs(1)));
+    history.say(JobEvent::Progress);
+    let again = history.say(JobEvent::Broke("cut".to_owned()));
+    assert_eq!(again, JobStep::Pause(Duration::from_secs(1)));
     assert_eq!(history.life.restarts, 7);
 }
 
@@ -306,12 +318,12 @@ fn pauses_grow_until_progress() {
 fn absent_node_is_waited_for_then_skipped() {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &["c"]));
-    history.say(Event::Progress);
-    history.say(Event::Broke("cut".to_owned()));
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Broke("cut".to_owned()));
     history.seconds = 1000;
     assert!(matches!(
         history.say(looked(&["a"], &["b", "c"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     assert!(
         history.life.reason.contains("waiting for b"),
@@ -321,16 +333,16 @@ fn absent_node_is_waited_for_then_skipped() {
     history.seconds = 1119;
     assert!(matches!(
         history.say(looked(&["a"], &["b", "c"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     history.seconds = 1120;
-    assert_eq!(history.say(looked(&["a"], &["b", "c"])), Step::Run);
-    history.say(Event::Progress);
-    history.say(Event::Broke("cut".to_owned()));
+    assert_eq!(history.say(looked(&["a"], &["b", "c"])), JobStep::Run);
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Broke("cut".to_owned()));
     // The node comes back, and its files from here on are read; the gap of its earlier files stays.
-    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
-    history.say(Event::Progress);
-    history.say(Event::Finished(vec![gap("c")]));
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), JobStep::Run);
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Finished(vec![gap("c")]));
     let names: Vec<_> = history
         .life
         .gaps
@@ -339,8 +351,8 @@ fn absent_node_is_waited_for_then_skipped() {
         .collect();
     assert_eq!(names, ["c", "b"]);
     history.say(compared(0));
-    history.say(Event::Reduced);
-    assert_eq!(history.life.ending(), Some(Ending::Partial));
+    history.say(JobEvent::Reduced);
+    assert_eq!(history.life.ending(), Some(JobEnding::Partial));
 }
 
 /// Fails if a node that was away for less than the patience becomes a gap.
@@ -348,27 +360,27 @@ fn absent_node_is_waited_for_then_skipped() {
 fn node_back_in_time_leaves_no_gap() {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &[]));
-    history.say(Event::Progress);
-    history.say(Event::Broke("cut".to_owned()));
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Broke("cut".to_owned()));
     for _ in 0..10 {
         history.seconds += 11;
         assert!(matches!(
             history.say(looked(&["a"], &["b"])),
-            Step::Pause(_)
+            JobStep::Pause(_)
         ));
-        history.say(Event::Woke);
+        history.say(JobEvent::Woke);
     }
-    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
-    history.say(Event::Progress);
+    assert_eq!(history.say(looked(&["a", "b"], &[])), JobStep::Run);
+    history.say(JobEvent::Progress);
     // A second time, its patience begins anew.
-    history.say(Event::Broke("cut".to_owned()));
+    history.say(JobEvent::Broke("cut".to_owned()));
     history.seconds += 100;
     assert!(matches!(
         history.say(looked(&["a"], &["b"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     history.say(looked(&["a", "b"], &[]));
-    history.say(Event::Finished(Vec::new()));
+    history.say(JobEvent::Finished(Vec::new()));
     assert!(history.life.gaps.is_empty());
 }
 
@@ -377,16 +389,16 @@ fn node_back_in_time_leaves_no_gap() {
 #[test]
 fn silent_node_is_gap_only_after_file() {
     let mut history = JobHistory::running();
-    assert_eq!(history.say(looked(&["a"], &["b"])), Step::Run);
-    history.say(Event::Broke("cut".to_owned()));
-    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
-    history.say(Event::Progress);
-    history.say(Event::Restarted);
+    assert_eq!(history.say(looked(&["a"], &["b"])), JobStep::Run);
+    history.say(JobEvent::Broke("cut".to_owned()));
+    assert_eq!(history.say(looked(&["a", "b"], &[])), JobStep::Run);
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Restarted);
     assert!(history.life.gaps.is_empty());
     // The last run reports its gaps itself: the report of the monitor was too early.
-    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
-    history.say(Event::Progress);
-    history.say(Event::Finished(Vec::new()));
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), JobStep::Run);
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Finished(Vec::new()));
     assert!(history.life.gaps.is_empty());
 }
 
@@ -395,31 +407,31 @@ fn silent_node_is_gap_only_after_file() {
 fn silent_monitor_is_waited_for_to_the_limit() {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &[]));
-    history.say(Event::Progress);
-    history.say(Event::Broke("cut".to_owned()));
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Broke("cut".to_owned()));
     assert!(matches!(
         history.say(looked(&["a"], &["b"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     for _ in 0..1000 {
         history.seconds += 15;
         assert!(matches!(
-            history.say(Event::Silent("no monitor".to_owned())),
-            Step::Pause(_)
+            history.say(JobEvent::Silent("no monitor".to_owned())),
+            JobStep::Pause(_)
         ));
         assert!(history.life.silent);
-        assert_eq!(history.say(Event::Woke), Step::Look);
+        assert_eq!(history.say(JobEvent::Woke), JobStep::Look);
     }
     // The monitor is back, and has not heard of b yet.
     assert!(matches!(
         history.say(looked(&["a"], &["b"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     assert!(!history.life.silent);
-    history.say(Event::Silent("no monitor".to_owned()));
-    assert_eq!(history.say(Event::TimeOver), Step::Close);
-    assert_eq!(history.say(compared(2)), Step::Stop);
-    assert_eq!(history.life.ending(), Some(Ending::Failed));
+    history.say(JobEvent::Silent("no monitor".to_owned()));
+    assert_eq!(history.say(JobEvent::TimeOver), JobStep::Close);
+    assert_eq!(history.say(compared(2)), JobStep::Stop);
+    assert_eq!(history.life.ending(), Some(JobEnding::Failed));
     assert!(
         history.life.reason.contains("no monitor"),
         "{}",
@@ -432,18 +444,18 @@ fn silent_monitor_is_waited_for_to_the_limit() {
 fn restart_continues_in_every_phase() {
     let mut history = JobHistory::new();
     for (event, step) in [
-        (Event::Woke, Step::Wait),
-        (Event::Turn, Step::Look),
-        (Event::Finished(Vec::new()), Step::Compare),
-        (compared(1), Step::Reduce),
+        (JobEvent::Woke, JobStep::Wait),
+        (JobEvent::Turn, JobStep::Look),
+        (JobEvent::Finished(Vec::new()), JobStep::Compare),
+        (compared(1), JobStep::Reduce),
     ] {
         assert_eq!(history.say(event), step);
         let restarts = history.life.restarts;
-        assert_eq!(history.say(Event::Restarted), step);
-        let expected = restarts + u64::from(step != Step::Wait);
+        assert_eq!(history.say(JobEvent::Restarted), step);
+        let expected = restarts + u64::from(step != JobStep::Wait);
         assert_eq!(history.life.restarts, expected);
-        if step != Step::Wait {
-            assert_eq!(history.say(Event::Turn), step);
+        if step != JobStep::Wait {
+            assert_eq!(history.say(JobEvent::Turn), step);
         }
     }
 }

@@ -18,11 +18,11 @@ fn replica(text: &str) -> ClassKey {
     class(text, JobClass::Research)
 }
 
-fn drain(queue: &mut Queue) -> Vec<String> {
+fn drain(queue: &mut JobQueue) -> Vec<String> {
     let mut order = Vec::new();
     while let Some((replica, job)) = queue.take_next() {
         order.push(job.to_string());
-        queue.ended(&replica);
+        queue.end_job(&replica);
     }
     order
 }
@@ -30,17 +30,17 @@ fn drain(queue: &mut Queue) -> Vec<String> {
 /// Fails if one person's many jobs delay those of another, or overtake each other.
 #[test]
 fn persons_take_turns_in_order() {
-    let mut queue = Queue::new(1);
+    let mut queue = JobQueue::new(1);
     let one = replica("one");
     for at in 1..=4 {
-        queue.push(&one, "researcher/anna", job(&format!("a{at}")));
+        queue.push_job(&one, "researcher/anna", job(&format!("a{at}")));
     }
     assert_eq!(queue.take_next().unwrap().1, job("a1"));
-    queue.push(&one, "researcher/bo", job("b1"));
-    queue.push(&one, "researcher/bo", job("b2"));
-    queue.push(&one, "researcher/cy", job("c1"));
+    queue.push_job(&one, "researcher/bo", job("b1"));
+    queue.push_job(&one, "researcher/bo", job("b2"));
+    queue.push_job(&one, "researcher/cy", job("c1"));
     assert_eq!(queue.take_next(), None, "one runs");
-    queue.ended(&one);
+    queue.end_job(&one);
     assert_eq!(drain(&mut queue), ["a2", "b1", "c1", "a3", "b2", "a4"]);
 }
 
@@ -49,16 +49,16 @@ fn persons_take_turns_in_order() {
 fn resumed_job_goes_first_in_its_replica() {
     let one = replica("one");
     let two = replica("two");
-    let mut queue = Queue::new(2);
+    let mut queue = JobQueue::new(2);
     for at in 1..=3 {
-        queue.push(&one, "researcher/anna", job(&format!("a{at}")));
-        queue.push(&two, "researcher/anna", job(&format!("z{at}")));
+        queue.push_job(&one, "researcher/anna", job(&format!("a{at}")));
+        queue.push_job(&two, "researcher/anna", job(&format!("z{at}")));
     }
     queue.push_first(&one, job("again"));
     let given: Vec<_> =
         std::iter::from_fn(|| queue.take_next().map(|(_, job)| job.to_string())).collect();
     assert_eq!(given, ["again", "a1", "z1", "z2"]);
-    queue.ended(&two);
+    queue.end_job(&two);
     assert_eq!(queue.take_next(), Some((two, job("z3"))));
     assert_eq!(queue.take_next(), None);
 }
@@ -68,10 +68,10 @@ fn resumed_job_goes_first_in_its_replica() {
 fn removed_job_leaves_turns_of_others() {
     let one = replica("one");
     let fill = || {
-        let mut queue = Queue::new(1);
+        let mut queue = JobQueue::new(1);
         queue.push_first(&one, job("f"));
         for (who, id) in [("a", "a1"), ("b", "b1"), ("a", "a2"), ("b", "b2")] {
-            queue.push(&one, who, job(id));
+            queue.push_job(&one, who, job(id));
         }
         queue
     };
@@ -79,8 +79,8 @@ fn removed_job_leaves_turns_of_others() {
     assert_eq!(drain(&mut fill()), all);
     for out in all {
         let mut queue = fill();
-        assert!(queue.remove(&one, &job(out)));
-        assert!(!queue.remove(&one, &job(out)), "{out} twice");
+        assert!(queue.remove_job(&one, &job(out)));
+        assert!(!queue.remove_job(&one, &job(out)), "{out} twice");
         let mut left = drain(&mut queue);
         assert!(!left.contains(&out.to_owned()));
         left.sort();
@@ -89,9 +89,9 @@ fn removed_job_leaves_turns_of_others() {
         assert_eq!(left.iter().collect::<Vec<_>>(), expected);
     }
     let mut queue = fill();
-    assert!(queue.remove(&one, &job("a1")) && queue.remove(&one, &job("a2")));
+    assert!(queue.remove_job(&one, &job("a1")) && queue.remove_job(&one, &job("a2")));
     assert_eq!(drain(&mut queue), ["f", "b1", "b2"]);
-    assert!(!queue.remove(&replica("none"), &job("b1")));
+    assert!(!queue.remove_job(&replica("none"), &job("b1")));
 }
 
 /// An event of a class.
@@ -109,7 +109,7 @@ enum Act {
 
 /// A queue, and the jobs that its classes have started.
 struct Play {
-    queue: Queue,
+    queue: JobQueue,
     given: BTreeMap<ClassKey, Vec<(u32, JobId)>>,
     running: BTreeMap<ClassKey, usize>,
     last: BTreeMap<ClassKey, JobId>,
@@ -118,7 +118,7 @@ struct Play {
 impl Play {
     fn new() -> Self {
         Self {
-            queue: Queue::new(2),
+            queue: JobQueue::new(2),
             given: BTreeMap::new(),
             running: BTreeMap::new(),
             last: BTreeMap::new(),
@@ -129,18 +129,18 @@ impl Play {
     fn act(&mut self, moment: u32, key: &ClassKey, act: Act) {
         let id = job(&format!("j{moment}"));
         match act {
-            Act::Push(who) => self.queue.push(key, &who.to_string(), id.clone()),
+            Act::Push(who) => self.queue.push_job(key, &who.to_string(), id.clone()),
             Act::Again => self.queue.push_first(key, id.clone()),
             Act::End => {
                 let running = self.running.entry(key.clone()).or_default();
                 if *running > 0 {
                     *running -= 1;
-                    self.queue.ended(key);
+                    self.queue.end_job(key);
                 }
             }
             Act::Cancel => {
                 if let Some(last) = self.last.get(key) {
-                    self.queue.remove(key, last);
+                    self.queue.remove_job(key, last);
                 }
             }
         }
@@ -204,14 +204,14 @@ fn each_class_has_its_own_waiting_places() {
     for people in 0..6 {
         for own in 0..=people {
             for index in [0, 1, most - 1, most, most + 1] {
-                let of_people = admit(JobClass::Research, 4, waiting(people, own, index));
+                let of_people = admit_job(JobClass::Research, 4, waiting(people, own, index));
                 let expected = match (people, own) {
                     (4.., _) => Err(QueueFull::Class(people)),
                     (_, 2..) => Err(QueueFull::Own(own)),
                     _ => Ok(()),
                 };
                 assert_eq!(of_people, expected, "{people} {own} {index}");
-                let of_index = admit(JobClass::Index, 4, waiting(people, own, index));
+                let of_index = admit_job(JobClass::Index, 4, waiting(people, own, index));
                 let expected = if index < most {
                     Ok(())
                 } else {
@@ -222,7 +222,7 @@ fn each_class_has_its_own_waiting_places() {
         }
     }
     assert_eq!(
-        admit(JobClass::Research, 0, []),
+        admit_job(JobClass::Research, 0, []),
         Err(QueueFull::Class(0)),
         "no place"
     );

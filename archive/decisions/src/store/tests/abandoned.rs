@@ -10,7 +10,7 @@ fn another_depositor_begins_an_abandoned_upload_anew() {
     for said in [BARE, claim(OTHER), claim(ADMITTED)] {
         let stranger = |world: &mut TestArchive| {
             let asked = world.ask(said.clone());
-            let Event::Asked {
+            let StoringEvent::Asked {
                 requester,
                 upload,
                 claim,
@@ -19,7 +19,7 @@ fn another_depositor_begins_an_abandoned_upload_anew() {
             else {
                 panic!("{asked:?}");
             };
-            world.apply(Event::Asked {
+            world.apply(StoringEvent::Asked {
                 requester,
                 upload,
                 claim,

@@ -1,6 +1,6 @@
 //! The end of stores: when the network works again, and when nothing ever does.
 
-use archive_model::later;
+use archive_model::time_after;
 use jiff::SignedDuration;
 
 use super::super::*;
@@ -40,7 +40,7 @@ impl TestArchive {
                     .content
                     .as_ref()
                     .map_or(ADMITTED, |content| content.root.as_bytes()[0]);
-                self.apply(Event::Received {
+                self.apply(StoringEvent::Received {
                     requester,
                     content: content(byte),
                 });
@@ -52,13 +52,16 @@ impl TestArchive {
                     .content
                     .as_ref()
                     .map(|content| content.root.as_bytes()[0]);
-                if matches!(self.state.activity(&id), ReplicaActivity::Probing(_)) {
-                    self.apply(Event::Absent {
+                if matches!(
+                    self.state.current_activity(&id),
+                    ReplicaActivity::Probing(_)
+                ) {
+                    self.apply(StoringEvent::Absent {
                         replica: id.clone(),
                     });
                 }
                 if let (ReplicaActivity::Verifying(_) | ReplicaActivity::Copying(_), Some(byte)) =
-                    (self.state.activity(&id), root)
+                    (self.state.current_activity(&id), root)
                 {
                     self.apply(self.completion(id, byte));
                 }
@@ -70,7 +73,7 @@ impl TestArchive {
     /// Lets nothing get done from here on: every replica only ever says the same thing, or nothing, and the depositors'
     /// streams are silent. Each depositor must be answered within 25 hours, by the timers alone.
     pub(super) fn answers_everybody(mut self, says: Option<fn(usize) -> Step>) {
-        let end = later(self.now, SignedDuration::from_hours(25));
+        let end = time_after(self.now, SignedDuration::from_hours(25));
         while self.now < end && !self.unanswered.is_empty() {
             for replica in 0..self.ids.len() {
                 if let Some(says) = says.filter(|_| self.state.source.is_none()) {
@@ -91,7 +94,7 @@ impl TestArchive {
     fn ring(&mut self) {
         if let Some(deadline) = self.state.next_deadline() {
             self.now = self.now.max(deadline);
-            self.apply(Event::Tick);
+            self.apply(StoringEvent::Tick);
         }
     }
 }
@@ -209,7 +212,9 @@ fn name_held_by_unknown_files_names_adopt() {
     for (first, is_for_officer) in [(Failed(0), false), (Completed(0), true)] {
         let mut world = after("BB", &[AskSame, first]);
         let event = world.completion(world.ids[1].clone(), ADMITTED);
-        let effects = world.state.apply(event, world.now, &Limits::default());
+        let effects = world
+            .state
+            .apply_event(event, world.now, &StoreLimits::default());
         let error = effects.into_iter().find_map(|effect| {
             if let Effect::Answer { result, .. } = effect {
                 result.err()
@@ -229,7 +234,7 @@ fn storing_again_does_not_prolong_the_pause() {
     use Step::{AskSame, Completed, Failed, ReceivedSame};
     let mut world = after("BB", &[AskSame, ReceivedSame, Completed(0), Failed(1)]);
     let pause = |world: &TestArchive| {
-        let retries = world.state.retries();
+        let retries = world.state.retry_times();
         let (_, until) = retries.first_key_value().unwrap();
         until.duration_since(world.now)
     };
@@ -237,7 +242,7 @@ fn storing_again_does_not_prolong_the_pause() {
     for _ in 0..10 {
         assert_eq!(pause(&world), minute);
         world.step(AskSame);
-        assert!(world.state.retries().is_empty(), "it is asked at once");
+        assert!(world.state.retry_times().is_empty(), "it is asked at once");
         world.step(Failed(1));
     }
     for pauses in 1..=3 {

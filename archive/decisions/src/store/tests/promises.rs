@@ -62,8 +62,12 @@ impl TestArchive {
                     assert!(!self.is_silent || !may_hold, "{}", story());
                 }
                 Effect::Seal => {
-                    let sealed =
-                        |id| matches!(self.state.activity(id), ReplicaActivity::Verifying(_));
+                    let sealed = |id| {
+                        matches!(
+                            self.state.current_activity(id),
+                            ReplicaActivity::Verifying(_)
+                        )
+                    };
                     assert!(
                         record.content.is_some() && self.ids.iter().any(sealed),
                         "{}",
@@ -116,11 +120,11 @@ impl TestArchive {
         }
         // Fails if somebody waits for a replica that is not required, or for one with which nothing is under way.
         if !self.state.waiting.is_empty() {
-            let any_will_do = !record.open().any(|(_, replica)| replica.required);
+            let any_will_do = !record.open_replicas().any(|(_, replica)| replica.required);
             let awaited = |(id, replica): (&ReplicaId, &ReplicaRecord)| {
-                (replica.required || any_will_do) && self.state.activity(id).is_under_way()
+                (replica.required || any_will_do) && self.state.current_activity(id).is_under_way()
             };
-            assert!(record.open().any(awaited), "{}", story());
+            assert!(record.open_replicas().any(awaited), "{}", story());
         }
         if self.order == Some(Step::Readmitted) && before.record != *record {
             // Fails if a copy of the old content counts as one of the new.
@@ -182,14 +186,15 @@ impl TestArchive {
         // Fails if a name becomes free because its copies are withdrawn or lost, a file is kept of which nothing is
         // left to do, one with work left is forgotten, or one that was acknowledged to no depositor passes for one that
         // was.
-        self.was_acknowledged |= record.is_acknowledged() || record.open().next().is_none();
-        let phase = match (completed, record.open().count()) {
-            (_, 0) => record.phase == Phase::Complete,
+        self.was_acknowledged |=
+            record.is_acknowledged() || record.open_replicas().next().is_none();
+        let phase = match (completed, record.open_replicas().count()) {
+            (_, 0) => record.phase == NamePhase::Complete,
             (0, _) if self.bound_to.is_none() => {
-                matches!(record.phase, Phase::Free | Phase::Intent { .. })
+                matches!(record.phase, NamePhase::Free | NamePhase::Intent { .. })
             }
-            _ if self.was_acknowledged => record.phase == Phase::Bound,
-            _ => record.phase == Phase::Incomplete,
+            _ if self.was_acknowledged => record.phase == NamePhase::Bound,
+            _ => record.phase == NamePhase::Incomplete,
         };
         assert!(phase, "{}", story());
         // Fails if there is work on what people have withdrawn.
@@ -199,7 +204,7 @@ impl TestArchive {
             .filter(|(_, replica)| replica.state.is_withdrawn())
         {
             assert_eq!(
-                self.state.activity(id),
+                self.state.current_activity(id),
                 ReplicaActivity::Idle,
                 "{}",
                 story()

@@ -2,7 +2,7 @@
 
 use archive_model::{
     CopyPlace, Digests, FileName, NodeId, ReplicaKind, Root, StoreFailure, UploadId, VolumeId,
-    later,
+    time_after,
 };
 use jiff::SignedDuration;
 
@@ -54,7 +54,7 @@ pub(super) fn record(set: &str) -> FileRecord {
             },
             required: letter.is_ascii_uppercase(),
         });
-    FileRecord::free(FileName::new("a.warc").unwrap(), &specs.collect::<Vec<_>>()).unwrap()
+    FileRecord::free_name(FileName::new("a.warc").unwrap(), &specs.collect::<Vec<_>>()).unwrap()
 }
 
 /// An event, without the ids that the test archive makes up.
@@ -119,14 +119,14 @@ pub(super) struct Depositor {
     pub(super) sent: Option<u8>,
 }
 
-const fn is_order(event: &Event) -> bool {
+const fn is_order(event: &StoringEvent) -> bool {
     matches!(
         event,
-        Event::Wanted { .. }
-            | Event::Replacing { .. }
-            | Event::Withdrawn { .. }
-            | Event::Restored { .. }
-            | Event::Readmitted { .. }
+        StoringEvent::Wanted { .. }
+            | StoringEvent::Replacing { .. }
+            | StoringEvent::Withdrawn { .. }
+            | StoringEvent::Restored { .. }
+            | StoringEvent::Readmitted { .. }
     )
 }
 
@@ -138,7 +138,7 @@ pub(super) struct TestArchive {
     pub(super) timer: Option<Timestamp>,
     pub(super) now: Timestamp,
     pub(super) ids: Vec<ReplicaId>,
-    limits: Limits,
+    limits: StoreLimits,
     asked: u64,
     pub(super) unanswered: BTreeMap<Requester, Depositor>,
     pub(super) bound_to: Option<Root>,
@@ -162,7 +162,7 @@ impl TestArchive {
             disk: record,
             timer: None,
             now: Timestamp::from_second(1_000_000_000).unwrap(),
-            limits: Limits::default(),
+            limits: StoreLimits::default(),
             asked: 0,
             unanswered: BTreeMap::new(),
             bound_to: None,
@@ -174,10 +174,10 @@ impl TestArchive {
         }
     }
 
-    pub(super) fn ask(&mut self, claim: Claim) -> Event {
+    pub(super) fn ask(&mut self, claim: Claim) -> StoringEvent {
         self.asked += 1;
         let upload = UploadId::new(&format!("up-{}", self.asked)).unwrap();
-        Event::Asked {
+        StoringEvent::Asked {
             requester: Requester(self.asked),
             upload,
             claim,
@@ -194,44 +194,44 @@ impl TestArchive {
             .unwrap_or(Requester(self.asked))
     }
 
-    fn event(&mut self, step: Step) -> Event {
+    fn event(&mut self, step: Step) -> StoringEvent {
         let replica = |index: usize| self.ids[index].clone();
         match step {
             Step::AskSame => self.ask(claim(ADMITTED)),
             Step::AskOther => self.ask(claim(OTHER)),
             Step::AskBare => self.ask(BARE),
-            Step::ReceivedSame => Event::Received {
+            Step::ReceivedSame => StoringEvent::Received {
                 requester: self.sender(),
                 content: content(ADMITTED),
             },
-            Step::ReceivedOther => Event::Received {
+            Step::ReceivedOther => StoringEvent::Received {
                 requester: self.sender(),
                 content: content(OTHER),
             },
-            Step::SourceGone => Event::SourceGone {
+            Step::SourceGone => StoringEvent::SourceGone {
                 requester: self.sender(),
             },
-            Step::Minutes(_) | Step::Restart => Event::Tick,
-            Step::Placed(r) => Event::Placed {
+            Step::Minutes(_) | Step::Restart => StoringEvent::Tick,
+            Step::Placed(r) => StoringEvent::Placed {
                 replica: replica(r),
                 node: NodeId::new("node").unwrap(),
             },
-            Step::Progress(r) => Event::Progress {
+            Step::Progress(r) => StoringEvent::Progress {
                 replica: replica(r),
             },
-            Step::DataUploaded(r) => Event::DataUploaded {
+            Step::DataUploaded(r) => StoringEvent::DataUploaded {
                 replica: replica(r),
             },
             Step::Completed(r) => self.completion(replica(r), ADMITTED),
             Step::CompletedOther(r) => self.completion(replica(r), OTHER),
-            Step::Absent(r) => Event::Absent {
+            Step::Absent(r) => StoringEvent::Absent {
                 replica: replica(r),
             },
-            Step::Silent(r) => Event::Silent {
+            Step::Silent(r) => StoringEvent::Silent {
                 replica: replica(r),
                 reason: "a volume is offline".to_owned(),
             },
-            Step::Failed(r) => Event::Failed {
+            Step::Failed(r) => StoringEvent::Failed {
                 replica: replica(r),
                 reason: StoreFailure::NoSpace,
             },
@@ -239,16 +239,16 @@ impl TestArchive {
             Step::WantedElsewhere(r) => Self::wanted(replica(r), "volume-2"),
             Step::Joins => {
                 let joins = ReplicaId::new("zero").unwrap();
-                if self.state.record.phase != Phase::Free && !self.ids.contains(&joins) {
+                if self.state.record.phase != NamePhase::Free && !self.ids.contains(&joins) {
                     self.ids.push(joins.clone());
                 }
                 Self::wanted(joins, "volume")
             }
-            Step::Replacing(r) => Event::Replacing {
+            Step::Replacing(r) => StoringEvent::Replacing {
                 replica: replica(r),
                 why: "replaced".to_owned(),
             },
-            Step::Withdrawn(r) => Event::Withdrawn {
+            Step::Withdrawn(r) => StoringEvent::Withdrawn {
                 replica: replica(r),
                 why: "removed".to_owned(),
             },
@@ -257,15 +257,15 @@ impl TestArchive {
             Step::Readmitted => {
                 self.asked += 1;
                 let upload = UploadId::new(&format!("up-{}", self.asked)).unwrap();
-                Event::Readmitted {
+                StoringEvent::Readmitted {
                     upload,
                     content: content(OTHER),
                 }
             }
-            Step::Gone(r) => Event::Gone {
+            Step::Gone(r) => StoringEvent::Gone {
                 replica: replica(r),
             },
-            Step::Moved(r) => Event::Moved {
+            Step::Moved(r) => StoringEvent::Moved {
                 replica: replica(r),
                 node: NodeId::new("node").unwrap(),
                 volume: VolumeId::new("elsewhere").unwrap(),
@@ -273,12 +273,12 @@ impl TestArchive {
         }
     }
 
-    fn wanted(replica: ReplicaId, volume: &str) -> Event {
+    fn wanted(replica: ReplicaId, volume: &str) -> StoringEvent {
         let place = CopyPlace {
             node: NodeId::new("node").unwrap(),
             volume: VolumeId::new(volume).unwrap(),
         };
-        Event::Wanted {
+        StoringEvent::Wanted {
             replica,
             kind: ReplicaKind::Bitarchive,
             required: true,
@@ -286,10 +286,10 @@ impl TestArchive {
         }
     }
 
-    fn restoration(&self, replica: ReplicaId, byte: u8) -> Event {
+    fn restoration(&self, replica: ReplicaId, byte: u8) -> StoringEvent {
         let node = NodeId::new("node").unwrap();
         let volume = VolumeId::new("volume").unwrap();
-        Event::Restored {
+        StoringEvent::Restored {
             replica,
             node,
             volume,
@@ -298,10 +298,10 @@ impl TestArchive {
         }
     }
 
-    pub(super) fn completion(&self, replica: ReplicaId, byte: u8) -> Event {
+    pub(super) fn completion(&self, replica: ReplicaId, byte: u8) -> StoringEvent {
         let node = NodeId::new("node").unwrap();
         let volume = VolumeId::new("volume").unwrap();
-        Event::Completed {
+        StoringEvent::Completed {
             replica,
             node,
             volume,
@@ -313,21 +313,21 @@ impl TestArchive {
 
     /// Returns what is under way with a replica, by its place in the set.
     pub(super) fn activity(&self, replica: usize) -> ReplicaActivity {
-        self.state.activity(&self.ids[replica])
+        self.state.current_activity(&self.ids[replica])
     }
 
     /// Lets the step happen, and checks every promise. Returns whether the step had an effect.
     pub(super) fn step(&mut self, step: Step) -> bool {
         self.trail.push(step);
         if let Step::Minutes(minutes) = step {
-            self.now = later(self.now, SignedDuration::from_mins(minutes));
+            self.now = time_after(self.now, SignedDuration::from_mins(minutes));
         }
         if step == Step::Restart {
             return self.restart();
         }
         let before = self.state.clone();
         let event = self.event(step);
-        let asked = matches!(event, Event::Asked { .. });
+        let asked = matches!(event, StoringEvent::Asked { .. });
         self.order = is_order(&event).then_some(step);
         self.apply(event);
         self.order = None;
@@ -345,7 +345,7 @@ impl TestArchive {
             row,
             "both formats read what they write"
         );
-        let (state, effects) = FileState::restore(row, self.now, &self.limits);
+        let (state, effects) = FileState::restore_state(row, self.now, &self.limits);
         assert_eq!(
             state.record, before.record,
             "something changed without Persist"
@@ -357,7 +357,7 @@ impl TestArchive {
         let open = if state.record.is_final() {
             0
         } else {
-            state.record.open().count()
+            state.record.open_replicas().count()
         };
         assert_eq!(probed, open, "after a restart every open replica is asked");
         self.unanswered.clear();
@@ -367,9 +367,9 @@ impl TestArchive {
         self.state != before
     }
 
-    pub(super) fn apply(&mut self, event: Event) {
+    pub(super) fn apply(&mut self, event: StoringEvent) {
         let byte = |root: &Root| root.as_bytes()[0];
-        if let Event::Asked {
+        if let StoringEvent::Asked {
             requester, claim, ..
         } = &event
         {
@@ -378,7 +378,7 @@ impl TestArchive {
                 .insert(*requester, Depositor { claims, sent: None });
         }
         // Only a stream that is being read can end.
-        if let Event::Received { requester, content } = &event
+        if let StoringEvent::Received { requester, content } = &event
             && (self.state.source == Some(*requester)
                 || self.state.comparing.contains_key(requester))
             && let Some(depositor) = self.unanswered.get_mut(requester)
@@ -386,16 +386,16 @@ impl TestArchive {
             depositor.sent = Some(byte(&content.root));
         }
         let before = self.state.clone();
-        let ticked = event == Event::Tick;
-        self.is_silent = matches!(event, Event::Silent { .. });
-        self.not_counted = if let Event::Gone { replica } = &event {
+        let ticked = event == StoringEvent::Tick;
+        self.is_silent = matches!(event, StoringEvent::Silent { .. });
+        self.not_counted = if let StoringEvent::Gone { replica } = &event {
             Some((replica.clone(), false))
-        } else if let Event::Moved { replica, .. } = &event {
+        } else if let StoringEvent::Moved { replica, .. } = &event {
             Some((replica.clone(), true))
         } else {
             None
         };
-        let effects = self.state.apply(event, self.now, &self.limits);
+        let effects = self.state.apply_event(event, self.now, &self.limits);
         self.check(ticked, &before, &effects);
     }
 }

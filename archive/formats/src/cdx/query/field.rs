@@ -109,7 +109,7 @@ impl CaptureField {
             Self::OriginalOffset => number(original.and_then(|o| o.offset)),
             Self::OriginalFile => text(original.and_then(|o| o.file.as_ref())),
             Self::Extra(name) => capture.extra(name).map(Cow::Borrowed),
-            Self::Line => Some(Cow::Owned(Format::cdx11().write(capture))),
+            Self::Line => Some(Cow::Owned(Format::cdx11().write_line(capture))),
         }
     }
 }

@@ -61,7 +61,7 @@ pub struct Pattern {
 
 /// The reason why an expression cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum InvalidPattern {
+pub enum InvalidExpression {
     /// The expression is longer than [`MAX_PATTERN`].
     #[error("the expression has {0} bytes; at most {MAX_PATTERN} are allowed")]
     Long(usize),
@@ -81,9 +81,9 @@ impl Pattern {
     /// # Errors
     ///
     /// Fails if the expression is too long, too large once compiled, or has a syntax that is not supported.
-    pub fn new(expression: &str, anchoring: Anchoring) -> Result<Self, InvalidPattern> {
+    pub fn new(expression: &str, anchoring: Anchoring) -> Result<Self, InvalidExpression> {
         if expression.len() > MAX_PATTERN {
-            return Err(InvalidPattern::Long(expression.len()));
+            return Err(InvalidExpression::Long(expression.len()));
         }
         // The expression is compiled alone first, so that `a)(b` is refused although it would be balanced within the
         // group that anchors it.
@@ -147,7 +147,7 @@ impl FilterTest {
     }
 }
 
-fn compile(expression: &str) -> Result<Regex, InvalidPattern> {
+fn compile(expression: &str) -> Result<Regex, InvalidExpression> {
     RegexBuilder::new(expression)
         .size_limit(COMPILED)
         .dfa_size_limit(COMPILED)
@@ -155,11 +155,11 @@ fn compile(expression: &str) -> Result<Regex, InvalidPattern> {
         .build()
         .map_err(|error| {
             if matches!(error, regex::Error::CompiledTooBig(_)) {
-                return InvalidPattern::Large;
+                return InvalidExpression::Large;
             }
             // The last line has the reason; the ones before it draw the position.
             let text = error.to_string();
             let why = text.lines().last().unwrap_or_default();
-            InvalidPattern::Syntax(why.trim_start_matches("error: ").to_owned())
+            InvalidExpression::Syntax(why.trim_start_matches("error: ").to_owned())
         })
 }

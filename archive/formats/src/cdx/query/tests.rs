@@ -206,15 +206,15 @@ fn unusable_expressions_are_refused() {
     let pattern = |text: &str| Pattern::new(text, Anchoring::Whole);
     assert!(matches!(
         pattern(&"a".repeat(MAX_PATTERN + 1)),
-        Err(InvalidPattern::Long(_))
+        Err(InvalidExpression::Long(_))
     ));
     assert!(matches!(
         pattern("(?:a{1000}){1000}"),
-        Err(InvalidPattern::Large)
+        Err(InvalidExpression::Large)
     ));
     for text in ["(", "a)(b", "*", "(?!a)", r"(a)\1", &"(".repeat(200)] {
         assert!(
-            matches!(pattern(text), Err(InvalidPattern::Syntax(_))),
+            matches!(pattern(text), Err(InvalidExpression::Syntax(_))),
             "{text}"
         );
     }
@@ -240,7 +240,7 @@ fn sequence(seed: u64, length: usize) -> Vec<Capture> {
             capture(&key, &stamp, digest, u64::try_from(n).unwrap())
         })
         .collect();
-    captures.sort_by(|a, b| Order::Ascending.compare(a, b));
+    captures.sort_by(|a, b| Order::Ascending.compare_captures(a, b));
     captures
 }
 
@@ -347,7 +347,9 @@ fn resumed_answers_join_without_gap() {
                     let items = rest.iter().cloned().map(Ok::<_, ()>);
                     let mut answer = ThinnedCaptures::new(items, thinner.whole_runs());
                     joined.extend(answer.by_ref().map(Result::unwrap));
-                    let Some(place) = answer.resume() else { break };
+                    let Some(place) = answer.resume_cursor() else {
+                        break;
+                    };
                     let at = rest
                         .iter()
                         .position(|c| Cursor::from_capture(c) == *place)
@@ -376,14 +378,17 @@ fn filtered_captures_count_as_skipped() {
         test: FilterTest::Exact("z".to_owned()),
     };
     let thinner = Thinner::new(vec![], Keep::First, Some(Limit::First(1)));
-    let thinner = thinner.whole_runs().filtering(vec![filter]);
+    let thinner = thinner.whole_runs().with_filters(vec![filter]);
     let items = captures.iter().cloned().map(Ok::<_, ()>);
     let mut answer = ThinnedCaptures::new(items, thinner);
     let run = answer.next().unwrap().unwrap();
     assert_eq!((run.capture.offset, run.skipped), (Some(0), 2));
     assert_eq!(run.last_skipped, Some(captures[2].timestamp));
     assert!(answer.next().is_none());
-    assert_eq!(answer.resume(), Some(&Cursor::from_capture(&captures[2])));
+    assert_eq!(
+        answer.resume_cursor(),
+        Some(&Cursor::from_capture(&captures[2]))
+    );
 }
 
 /// Fails if an error passes for the end of the captures, or a run comes out behind it.
@@ -404,26 +409,29 @@ fn errors_end_thinning() {
 #[test]
 fn impossible_queries_are_refused() {
     let exact = || CaptureQuery::new(KeyMatch::for_url(MatchKind::Exact, "a.org").unwrap());
-    assert_eq!(exact().validate(), Ok(()));
+    assert_eq!(exact().validate_query(), Ok(()));
     let at = "20140101000000".parse().unwrap();
     let mut query = exact();
     query.order = Order::Closest(at);
-    assert_eq!(query.validate(), Ok(()));
+    assert_eq!(query.validate_query(), Ok(()));
     query.cursor = Some(Cursor::from_capture(&capture(
         "k",
         "20140102030405",
         "d",
         1,
     )));
-    assert_eq!(query.validate(), Err(InvalidQuery::ClosestCursor));
+    assert_eq!(query.validate_query(), Err(InvalidQuery::ClosestCursor));
     query.keys = KeyMatch::for_url(MatchKind::Host, "a.org").unwrap();
-    assert_eq!(query.validate(), Err(InvalidQuery::ClosestOfMany));
+    assert_eq!(query.validate_query(), Err(InvalidQuery::ClosestOfMany));
     let mut query = exact();
     query.limit = Some(Limit::Last(MAX_LAST + 1));
-    assert_eq!(query.validate(), Err(InvalidQuery::Last(MAX_LAST + 1)));
+    assert_eq!(
+        query.validate_query(),
+        Err(InvalidQuery::Last(MAX_LAST + 1))
+    );
     let mut query = exact();
     query.collapse = vec![by("digest", None); MAX_COLLAPSES + 1];
-    assert!(query.validate().is_err());
+    assert!(query.validate_query().is_err());
 }
 
 /// Fails if the order by closeness takes the later of two that are equally far away.
@@ -437,7 +445,8 @@ fn closest_order_prefers_earlier_of_two() {
         "20140102030411",
         "20140102030410",
     ];
-    stamps.sort_by(|a, b| order.compare(&capture("k", a, "d", 1), &capture("k", b, "d", 1)));
+    stamps
+        .sort_by(|a, b| order.compare_captures(&capture("k", a, "d", 1), &capture("k", b, "d", 1)));
     let expected = [
         "20140102030410",
         "20140102030411",

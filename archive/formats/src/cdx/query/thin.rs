@@ -123,7 +123,7 @@ impl Thinner {
     /// Leaves out captures that do not pass these filters. With [`Thinner::whole_runs`] each counts as skipped in the
     /// run that it comes in.
     #[must_use]
-    pub fn filtering(mut self, filters: Vec<Filter>) -> Self {
+    pub fn with_filters(mut self, filters: Vec<Filter>) -> Self {
         self.filters = filters;
         self
     }
@@ -135,7 +135,7 @@ impl Thinner {
 
     /// Returns the place at which a further answer begins, once [`Limit::First`] has ended this one though more
     /// captures follow. Known only with [`Thinner::whole_runs`].
-    pub fn resume(&self) -> Option<&Cursor> {
+    pub fn resume_cursor(&self) -> Option<&Cursor> {
         self.resume.as_ref()
     }
 
@@ -291,9 +291,9 @@ impl<I> ThinnedCaptures<I> {
         }
     }
 
-    /// Returns what [`Thinner::resume`] returns.
-    pub fn resume(&self) -> Option<&Cursor> {
-        self.thinner.resume()
+    /// Returns what [`Thinner::resume_cursor`] returns.
+    pub fn resume_cursor(&self) -> Option<&Cursor> {
+        self.thinner.resume_cursor()
     }
 }
 

@@ -19,7 +19,7 @@ fn sorted(lines: &[Vec<u8>], memory: usize, unique: bool) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let mut sorter = Sorter::new(directory.path(), memory);
     if unique {
-        sorter = sorter.unique();
+        sorter = sorter.dropping_duplicates();
     }
     for line in lines {
         sorter.push(line).unwrap();
@@ -101,7 +101,7 @@ fn failing_check_ends_sorting() {
     let directory = tempfile::tempdir().unwrap();
     for memory in [0, 1000] {
         let refuse = || Err(io::Error::other("enough"));
-        let mut sorter = Sorter::new(directory.path(), memory).checking(refuse);
+        let mut sorter = Sorter::new(directory.path(), memory).with_check(refuse);
         sorter.push(b"a").unwrap();
         let error = match sorter.push(b"b") {
             Ok(()) => sorter.finish(&mut Vec::new()).unwrap_err(),
@@ -139,7 +139,7 @@ fn sorter_asks_before_it_writes_to_disk() {
         let directory = tempfile::tempdir().unwrap();
         let most = Arc::new(AtomicU64::new(0));
         let asked = Arc::clone(&most);
-        let mut sorter = Sorter::new(directory.path(), memory).within(move |held| {
+        let mut sorter = Sorter::new(directory.path(), memory).with_room(move |held| {
             asked.fetch_max(held, Ordering::Relaxed);
             Ok(())
         });
@@ -158,7 +158,7 @@ fn sorter_asks_before_it_writes_to_disk() {
     for (memory, is_sorted) in [(usize::MAX, true), (10_000, false)] {
         let directory = tempfile::tempdir().unwrap();
         let refuse = |_held| Err(io::Error::other("no room"));
-        let mut sorter = Sorter::new(directory.path(), memory).within(refuse);
+        let mut sorter = Sorter::new(directory.path(), memory).with_room(refuse);
         let pushed = lines.iter().try_for_each(|line| sorter.push(line));
         assert_eq!(sorter.temporary_bytes().unwrap(), 0);
         let finished = pushed.and_then(|()| sorter.finish(&mut Vec::new()));

@@ -97,7 +97,10 @@ impl ChunkScanner {
     /// # Errors
     ///
     /// [`BodyError::BadChunk`] if the framing is damaged, now and from then on.
-    pub(in crate::http) fn scan(&mut self, bytes: &[u8]) -> Result<(usize, ChunkPart), BodyError> {
+    pub(in crate::http) fn scan_bytes(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<(usize, ChunkPart), BodyError> {
         let mut taken = 0;
         loop {
             let rest = bytes.get(taken..).unwrap_or_default();
@@ -146,7 +149,7 @@ impl ChunkScanner {
     ///
     /// [`BodyError::CutChunks`] if a chunk or the last of them is missing, [`BodyError::BadChunk`] if the framing is
     /// damaged.
-    pub(in crate::http) fn end(&self) -> Result<ChunkEnd, BodyError> {
+    pub(in crate::http) fn check_end(&self) -> Result<ChunkEnd, BodyError> {
         match self.state {
             ScannerState::Done => Ok(ChunkEnd::Complete),
             ScannerState::Unchunked | ScannerState::Size { first: true } => Ok(ChunkEnd::Unchunked),

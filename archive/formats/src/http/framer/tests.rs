@@ -14,7 +14,7 @@ struct FramedResponse {
     body: Vec<u8>,
     /// `None` behind a damaged chunk.
     payload: Option<Vec<u8>>,
-    ending: Ending,
+    ending: ResponseEnding,
     is_reusable: bool,
     /// The number of bytes that are left for the next response.
     left: usize,
@@ -50,7 +50,7 @@ fn read<'a>(answers_head: bool, pieces: impl Iterator<Item = &'a [u8]>) -> Frame
         }
         left += rest.len();
     }
-    if framer.ending() == Ending::Unframed {
+    if framer.ending() == ResponseEnding::Unframed {
         payload = framer.unframed().to_vec();
     }
     FramedResponse {
@@ -96,7 +96,12 @@ fn framing_says_where_a_response_ends() {
                 reading.left,
                 reading.is_reusable
             ),
-            (Some(payload.as_bytes()), Ending::Complete, left, reusable),
+            (
+                Some(payload.as_bytes()),
+                ResponseEnding::Complete,
+                left,
+                reusable
+            ),
             "{head}"
         );
         assert_eq!(reading.head, wire(head, ""));
@@ -209,7 +214,10 @@ fn framing_says_where_a_response_ends() {
 #[test]
 fn head_requests_have_no_body() {
     let reading = read_all_ways(true, &wire("HTTP/1.1 200 OK\r\nContent-Length: 3", "HTTP"));
-    assert_eq!((reading.ending, reading.left), (Ending::Complete, 4));
+    assert_eq!(
+        (reading.ending, reading.left),
+        (ResponseEnding::Complete, 4)
+    );
     assert!(reading.is_reusable);
 }
 
@@ -218,21 +226,27 @@ fn head_requests_have_no_body() {
 fn cut_response_is_distinguished_from_complete_one() {
     let check = |wire: &[u8], ending| assert_eq!(read_all_ways(false, wire).ending, ending);
     let chunked = |body| wire("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked", body);
-    check(b"", Ending::Nothing);
-    check(b"HT", Ending::CutHead);
-    check(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n", Ending::CutHead);
-    check(b"HTTP/1.1 103 Early\r\n\r\n", Ending::CutHead);
+    check(b"", ResponseEnding::Nothing);
+    check(b"HT", ResponseEnding::CutHead);
+    check(
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n",
+        ResponseEnding::CutHead,
+    );
+    check(b"HTTP/1.1 103 Early\r\n\r\n", ResponseEnding::CutHead);
     check(
         &wire("HTTP/1.1 200 OK\r\nContent-Length: 30", "abc"),
-        Ending::CutBody { missing: 27 },
+        ResponseEnding::CutBody { missing: 27 },
     );
-    check(&chunked(""), Ending::CutChunks);
-    check(&chunked("3"), Ending::Unframed);
-    check(&chunked("3\r\nab"), Ending::CutChunks);
-    check(&chunked("3\r\nabc\r\n"), Ending::CutChunks);
-    check(&chunked("3\r\nabc\r\n0\r\n"), Ending::NoEndOfTrailers);
-    check(&chunked("3\r\nabcd\r\n0\r\n\r\n"), Ending::BadChunk);
-    check(&chunked("3\r\nabc\r\n-1\r\n"), Ending::BadChunk);
+    check(&chunked(""), ResponseEnding::CutChunks);
+    check(&chunked("3"), ResponseEnding::Unframed);
+    check(&chunked("3\r\nab"), ResponseEnding::CutChunks);
+    check(&chunked("3\r\nabc\r\n"), ResponseEnding::CutChunks);
+    check(
+        &chunked("3\r\nabc\r\n0\r\n"),
+        ResponseEnding::NoEndOfTrailers,
+    );
+    check(&chunked("3\r\nabcd\r\n0\r\n\r\n"), ResponseEnding::BadChunk);
+    check(&chunked("3\r\nabc\r\n-1\r\n"), ResponseEnding::BadChunk);
 }
 
 /// Fails if bytes of a response without a status line are lost or taken for a head.
@@ -248,11 +262,11 @@ fn response_without_status_line_is_body() {
         if body == "I" {
             assert_eq!(
                 (reading.head.as_slice(), reading.ending),
-                (&b"I"[..], Ending::CutHead)
+                (&b"I"[..], ResponseEnding::CutHead)
             );
             continue;
         }
-        assert_eq!(reading.ending, Ending::Complete);
+        assert_eq!(reading.ending, ResponseEnding::Complete);
         assert_eq!(
             (reading.head.as_slice(), reading.body.as_slice()),
             (&b""[..], body.as_bytes())
@@ -272,12 +286,12 @@ fn interim_responses_are_kept_apart() {
     let endless = "HTTP/1.1 100 Continue\r\n\r\n".repeat(MOST_INTERIM + 2);
     assert_eq!(
         read_all_ways(false, endless.as_bytes()).ending,
-        Ending::HeadTooLong
+        ResponseEnding::HeadTooLong
     );
     let switch = read_all_ways(false, b"HTTP/1.1 101 Switching Protocols\r\n\r\nabc");
     assert_eq!(
         (switch.ending, switch.is_reusable),
-        (Ending::Complete, false)
+        (ResponseEnding::Complete, false)
     );
 }
 
@@ -292,7 +306,7 @@ fn head_beyond_its_limit_is_cut() {
         let reading = read_all_ways(false, long.as_bytes());
         assert_eq!(
             (reading.ending, reading.head.len()),
-            (Ending::HeadTooLong, 200)
+            (ResponseEnding::HeadTooLong, 200)
         );
         assert_eq!(reading.body, b"");
         assert!(long.as_bytes().starts_with(&reading.head));
@@ -326,16 +340,19 @@ fn payload_is_what_readers_of_records_find() {
             let reading = read_all_ways(false, &wire);
             let stored = [reading.head, reading.body].concat();
             let mut input = stored.as_slice();
-            let parsed = Head::read(&mut input, 1 << 16).unwrap();
+            let parsed = Head::read_head(&mut input, 1 << 16).unwrap();
             let mut payload = Vec::new();
-            let complete = Body::entity(&parsed, input)
+            let complete = Body::entity_body(&parsed, input)
                 .read_to_end(&mut payload)
                 .is_ok();
             if complete {
                 assert_eq!(reading.payload.as_ref(), Some(&payload), "{head} {body:?}");
             } else {
                 assert!(
-                    matches!(reading.ending, Ending::CutChunks | Ending::BadChunk),
+                    matches!(
+                        reading.ending,
+                        ResponseEnding::CutChunks | ResponseEnding::BadChunk
+                    ),
                     "{head} {body:?}"
                 );
             }

@@ -5,27 +5,27 @@ use std::io::{Cursor, Read, Write};
 use tools_testing::FailingReader;
 
 use super::super::*;
-use crate::digest::{Algorithm, Digest, digest};
+use crate::digest::{Algorithm, Digest, digest_bytes};
 
 fn decoded(header: &str, body: &[u8]) -> (Vec<u8>, Option<BodyError>, Vec<Note>) {
-    limited(header, body, Limits::default())
+    limited(header, body, DecodeLimits::default())
 }
 
 pub(super) fn limited(
     header: &str,
     body: &[u8],
-    limits: Limits,
+    limits: DecodeLimits,
 ) -> (Vec<u8>, Option<BodyError>, Vec<Note>) {
     let mut bytes = format!("HTTP/1.1 200 OK\r\n{header}\r\n\r\n").into_bytes();
     bytes.extend_from_slice(body);
     let mut input = Cursor::new(bytes);
-    let head = Head::read(&mut input, 1 << 16).unwrap();
-    let mut body = Body::decoded(&head, input, limits);
+    let head = Head::read_head(&mut input, 1 << 16).unwrap();
+    let mut body = Body::decoded_body(&head, input, limits);
     let mut out = Vec::new();
     let error = body
         .read_to_end(&mut out)
         .err()
-        .map(|e| BodyError::within(&e).unwrap());
+        .map(|e| BodyError::find_within(&e).unwrap());
     (out, error, body.notes())
 }
 
@@ -298,9 +298,9 @@ fn flipped_stream_with_checksum_never_passes() {
         ("deflate", raw_deflate, false),
         ("br", brotli, false),
     ];
-    let limits = Limits {
+    let limits = DecodeLimits {
         output: 1 << 22,
-        ..Limits::default()
+        ..DecodeLimits::default()
     };
     for (name, encode, has_checksum) in codings {
         let header = format!("Content-Encoding: {name}");
@@ -332,13 +332,13 @@ fn error_of_input_is_not_damage() {
             whole.extend_from_slice(&body[..body.len() / 2]);
             let mut input =
                 std::io::BufReader::new(FailingReader::new(&whole, "group 7 is damaged"));
-            let head = Head::read(&mut input, 1 << 16).unwrap();
+            let head = Head::read_head(&mut input, 1 << 16).unwrap();
             let mut out = Vec::new();
-            let error = Body::decoded(&head, input, Limits::default())
+            let error = Body::decoded_body(&head, input, DecodeLimits::default())
                 .read_to_end(&mut out)
                 .unwrap_err();
             assert_eq!(error.to_string(), "group 7 is damaged", "{name}");
-            let sha1: Digest = digest(Algorithm::Sha1, b"").into();
+            let sha1: Digest = digest_bytes(Algorithm::Sha1, b"").into();
             let mut input =
                 std::io::BufReader::new(FailingReader::new(&whole, "group 7 is damaged"));
             assert!(check_payload(&mut input, &sha1, 1 << 16).is_err());
@@ -363,14 +363,14 @@ fn prefixes_and_changes_of_message_are_read() {
         }
         for bytes in variants {
             let mut input = Cursor::new(&bytes);
-            let head = Head::read(&mut input, 1 << 16).unwrap();
+            let head = Head::read_head(&mut input, 1 << 16).unwrap();
             assert!(bytes.starts_with(head.raw()));
             let mut out = Vec::new();
-            let _taken = Body::decoded(&head, input, Limits::default())
+            let _taken = Body::decoded_body(&head, input, DecodeLimits::default())
                 .read_to_end(&mut out)
                 .is_ok();
             assert!(out.len() < 1000);
-            let sha1: Digest = digest(Algorithm::Sha1, b"").into();
+            let sha1: Digest = digest_bytes(Algorithm::Sha1, b"").into();
             let _taken = check_payload(&mut Cursor::new(&bytes), &sha1, 1 << 16).is_ok();
         }
     }

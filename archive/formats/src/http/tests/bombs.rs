@@ -61,9 +61,9 @@ fn bombs_do_not_go_off() {
     ];
     for (name, bomb) in bombs {
         let header = format!("Content-Encoding: {name}");
-        let unlimited = Limits {
+        let unlimited = DecodeLimits {
             ratio: u64::MAX,
-            ..Limits::default()
+            ..DecodeLimits::default()
         };
         let (out, error, notes) = limited(&header, &bomb, unlimited);
         assert!(out == zeros, "{name}: {} bytes, {error:?}", out.len());
@@ -71,9 +71,9 @@ fn bombs_do_not_go_off() {
         let (out, error, _) = limited(
             &header,
             &bomb,
-            Limits {
+            DecodeLimits {
                 output: 1_000_000,
-                ..Limits::default()
+                ..DecodeLimits::default()
             },
         );
         assert!(
@@ -90,9 +90,9 @@ fn bombs_do_not_go_off() {
         let (_, error, _) = limited(
             &header,
             &bomb,
-            Limits {
+            DecodeLimits {
                 ratio: 50,
-                ..Limits::default()
+                ..DecodeLimits::default()
             },
         );
         assert!(
@@ -103,9 +103,9 @@ fn bombs_do_not_go_off() {
         let (_, error, _) = limited(
             &format!("{header}, gzip"),
             &gzip(&bomb),
-            Limits {
+            DecodeLimits {
                 output: 1 << 20,
-                ..Limits::default()
+                ..DecodeLimits::default()
             },
         );
         assert!(

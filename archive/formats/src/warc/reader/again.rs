@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use super::{ReadError, Reader};
+use super::{ReadRecordError, WarcReader};
 use crate::defect::Class;
 use crate::input::LOOK_BACK;
 use crate::stream::Compression;
@@ -17,7 +17,7 @@ const LONGEST: u64 = 2 * LOOK_BACK as u64;
 /// The number of bytes that are checked behind a block: line ends, and the line that begins a record.
 const BEHIND: usize = 1024;
 
-impl<R: Read> Reader<R> {
+impl<R: Read> WarcReader<R> {
     /// Goes back to the beginning of this block, in which another record may begin. Returns the words for the bytes
     /// that are out of reach.
     pub(super) fn search_again(&mut self) -> String {
@@ -40,7 +40,7 @@ impl<R: Read> Reader<R> {
 
     /// Checks a record that begins in bytes that were read as a block: if no record follows its own block, it ends
     /// where the next record begins. Otherwise records that lie in each other would be handed out over and over.
-    pub(super) fn doubt(&mut self) -> Result<(), ReadError> {
+    pub(super) fn doubt_member(&mut self) -> Result<(), ReadRecordError> {
         let Some(current) = &mut self.current else {
             return Ok(());
         };
@@ -57,7 +57,7 @@ impl<R: Read> Reader<R> {
         let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
         let (ends, next) = behind.split_at(behind.iter().take_while(is_line_end).count());
         let is_regular = ends == b"\r\n\r\n" || (current.version.is_arc() && ends == b"\n");
-        if is_regular || resync::begins(next, self.dialect) != Answer::No {
+        if is_regular || resync::begins_record(next, self.dialect) != Answer::No {
             return Ok(());
         }
         current.remaining = None;

@@ -4,12 +4,12 @@
 
 use std::io::Read;
 
-use super::{Current, ReadError, Reader};
+use super::{Current, ReadRecordError, WarcReader};
 use crate::arc;
 use crate::defect::Class;
 use crate::stream::{Compression, Next};
 use crate::warc::header::{self, Extent};
-use crate::warc::record::{Kind, RecordSummary, Version};
+use crate::warc::record::{RecordSummary, Version, WarcType};
 use crate::warc::resync::{self, Beginning, Dialect};
 
 /// The place of a beginning.
@@ -35,16 +35,16 @@ enum More {
     Nothing,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> WarcReader<R> {
     /// Finds the next record and reads its header; `false` at the end of the file.
-    pub(super) fn begin(&mut self) -> Result<bool, ReadError> {
+    pub(super) fn begin_record(&mut self) -> Result<bool, ReadRecordError> {
         let dialect = self.dialect;
         let starts = move |bytes: &[u8]| resync::is_start(bytes, dialect);
-        if !self.stream.open(&starts)? {
+        if !self.stream.open_member(&starts)? {
             return self.end_of_file(true);
         }
         loop {
-            if !self.stream.fill()? {
+            if !self.stream.fill_buffer()? {
                 match self.stream.next_member()? {
                     Next::Member => {}
                     Next::End => return self.end_of_file(false),
@@ -57,13 +57,13 @@ impl<R: Read> Reader<R> {
             match self.start(&mut place)? {
                 Start::Warc => {
                     if self.warc(place)? {
-                        self.doubt()?;
+                        self.doubt_member()?;
                         return Ok(true);
                     }
                 }
                 Start::Arc(line, length) => {
                     self.arc(place, *line, length)?;
-                    self.doubt()?;
+                    self.doubt_member()?;
                     return Ok(true);
                 }
                 Start::Other => self.search()?,
@@ -71,7 +71,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn end_of_file(&mut self, is_empty: bool) -> Result<bool, ReadError> {
+    fn end_of_file(&mut self, is_empty: bool) -> Result<bool, ReadRecordError> {
         if self.ended {
             return Ok(false);
         }
@@ -89,7 +89,7 @@ impl<R: Read> Reader<R> {
         Ok(false)
     }
 
-    fn tell_padding(&mut self) -> Result<(), ReadError> {
+    fn tell_padding(&mut self) -> Result<(), ReadRecordError> {
         match self.stream.take_padding() {
             0 => Ok(()),
             count => self.defect_here(
@@ -108,10 +108,10 @@ impl<R: Read> Reader<R> {
     }
 
     /// Returns the beginning at this place, or in the next member if only a part of a beginning is left in this one.
-    fn start(&mut self, place: &mut Place) -> Result<Start, ReadError> {
+    fn start(&mut self, place: &mut Place) -> Result<Start, ReadRecordError> {
         let torn =
             std::mem::take(&mut self.torn) && self.stream.compression() == Compression::Plain;
-        while self.stream.bytes().len() < 5 && self.stream.more()? {}
+        while self.stream.bytes().len() < 5 && self.stream.read_more()? {}
         while header::is_undecided(self.stream.bytes()) {
             match self.more_of_header()? {
                 More::Bytes => {}
@@ -125,7 +125,7 @@ impl<R: Read> Reader<R> {
             }
         }
         let bytes = self.stream.bytes();
-        if header::begins(bytes) {
+        if header::begins_header(bytes) {
             // In an ARC file a line of WARC is content, unless it stands where a record has to begin.
             return Ok(if self.dialect != Dialect::Arc || self.sure {
                 Start::Warc
@@ -159,14 +159,14 @@ impl<R: Read> Reader<R> {
                 });
             }
             searched = bytes.len();
-            if searched > arc::LONGEST_LINE || !self.stream.more()? {
+            if searched > arc::LONGEST_LINE || !self.stream.read_more()? {
                 return Ok(Start::Other);
             }
         }
     }
 
     /// Skips bytes that are no record, up to the next line that begins one or to the end of the member.
-    fn search(&mut self) -> Result<(), ReadError> {
+    fn search(&mut self) -> Result<(), ReadRecordError> {
         let place = self.place();
         // No record begins at the current position: the next line is the first that may begin one.
         let mut line_start = false;
@@ -175,7 +175,7 @@ impl<R: Read> Reader<R> {
         let may_be_compressed =
             self.found == 0 && !self.resumed && self.stream.compression() == Compression::Plain;
         loop {
-            match resync::find(self.stream.bytes(), line_start, self.dialect) {
+            match resync::find_beginning(self.stream.bytes(), line_start, self.dialect) {
                 Beginning::At(at) if may_be_compressed => {
                     self.stream.pass_over(at, &starts)?;
                     break;
@@ -194,7 +194,7 @@ impl<R: Read> Reader<R> {
                         break;
                     }
                     line_start = is;
-                    if !self.stream.more()? {
+                    if !self.stream.read_more()? {
                         let rest = self.stream.bytes().len();
                         self.stream.consume(rest);
                         break;
@@ -225,15 +225,15 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads the header of a WARC record; returns `false` if it turns out to be none.
-    fn warc(&mut self, place: Place) -> Result<bool, ReadError> {
+    fn warc(&mut self, place: Place) -> Result<bool, ReadRecordError> {
         let mut from = 0;
         let first = self.stream.member().number;
         loop {
             let limit = self.options.header_limit;
-            match header::extent(self.stream.bytes(), &mut from) {
+            match header::header_extent(self.stream.bytes(), &mut from) {
                 Extent::Complete(length) if length <= limit => {
                     let raw = self.stream.bytes().get(..length).unwrap_or_default();
-                    self.header.read(raw);
+                    self.header.read_header(raw);
                     self.stream.consume(length);
                     let members = 1 + self.stream.member().number - first;
                     self.begin_warc(place, length, members)?;
@@ -277,7 +277,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn cut_header(&mut self, place: Place) -> Result<(), ReadError> {
+    fn cut_header(&mut self, place: Place) -> Result<(), ReadRecordError> {
         self.defect(
             Class::HeaderCut,
             place.offset,
@@ -286,17 +286,17 @@ impl<R: Read> Reader<R> {
         )
     }
 
-    fn more_of_header(&mut self) -> Result<More, ReadError> {
+    fn more_of_header(&mut self) -> Result<More, ReadRecordError> {
         let before = self.stream.bytes().len();
         loop {
-            if self.stream.more()? {
+            if self.stream.read_more()? {
                 return Ok(More::Bytes);
             }
             match self.stream.next_member()? {
                 Next::Member => {}
                 Next::End | Next::Broken => return Ok(More::Nothing),
             }
-            while self.stream.bytes().len() < before + 64 && self.stream.more()? {}
+            while self.stream.bytes().len() < before + 64 && self.stream.read_more()? {}
             let new = self.stream.bytes().get(before..).unwrap_or_default();
             if resync::is_start(new, self.dialect) {
                 return Ok(More::Record(before));
@@ -307,13 +307,18 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn begin_warc(&mut self, place: Place, length: usize, members: u64) -> Result<(), ReadError> {
+    fn begin_warc(
+        &mut self,
+        place: Place,
+        length: usize,
+        members: u64,
+    ) -> Result<(), ReadRecordError> {
         self.dialect = Dialect::Warc;
         self.arc = None;
         let version = Version::from_line(self.header.first_line());
         let kind_field = self.header.get("WARC-Type");
         let has_kind = kind_field.is_some();
-        let kind = kind_field.map_or(Kind::Unknown, |value| Kind::from_bytes(&value));
+        let kind = kind_field.map_or(WarcType::Unknown, |value| WarcType::from_bytes(&value));
         let announced = self.header.content_length();
         self.open_record(
             place,
@@ -340,7 +345,7 @@ impl<R: Read> Reader<R> {
         }
         if !has_kind {
             self.defect_of_record(Class::MissingType, "no WARC-Type".into())?;
-        } else if kind == Kind::Unknown {
+        } else if kind == WarcType::Unknown {
             let name = self.header.text_of("WARC-Type").unwrap_or_default();
             let words = format!(
                 "unknown type: {:?}",
@@ -366,24 +371,29 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    fn arc(&mut self, place: Place, line: arc::ArcLine, length: usize) -> Result<(), ReadError> {
+    fn arc(
+        &mut self,
+        place: Place,
+        line: arc::ArcLine,
+        length: usize,
+    ) -> Result<(), ReadRecordError> {
         // A line that was found by searching may be content, and tells nothing of the file.
         if self.sure {
             self.dialect = Dialect::Arc;
         }
         let raw = self.stream.bytes().get(..length).unwrap_or_default();
-        self.header.read_view(raw, line.view());
+        self.header.read_view(raw, line.view_as_warc());
         let shown = String::from_utf8_lossy(raw.get(..200).unwrap_or(raw))
             .trim_end()
             .to_owned();
         self.stream.consume(length);
         let kind = if line.is_filedesc() {
-            Kind::ArcHeader
+            WarcType::ArcHeader
         } else {
-            Kind::Response
+            WarcType::Response
         };
         let is_two = line.two.is_some() || self.stream.bytes().starts_with(b"2 ");
-        let version = if is_two && (line.two.is_some() || kind == Kind::ArcHeader) {
+        let version = if is_two && (line.two.is_some() || kind == WarcType::ArcHeader) {
             Version::Arc2
         } else {
             Version::Arc1
@@ -410,7 +420,7 @@ impl<R: Read> Reader<R> {
     fn open_record(
         &mut self,
         place: Place,
-        kind: Kind,
+        kind: WarcType,
         version: Version,
         announced: Option<u64>,
         header_length: usize,

@@ -5,14 +5,14 @@
 
 use std::io::{self, Read};
 
-use super::{ReadError, Reader};
+use super::{ReadRecordError, WarcReader};
 use crate::defect::Class;
 use crate::stream::{Compression, Next};
 use crate::warc::record::{RecordSummary, Trailer};
 
-impl<R: Read> Reader<R> {
+impl<R: Read> WarcReader<R> {
     /// Skips the rest of the record that is being read, if any, and returns the facts about it.
-    pub(super) fn finish(&mut self) -> Result<Option<RecordSummary>, ReadError> {
+    pub(super) fn finish_record(&mut self) -> Result<Option<RecordSummary>, ReadRecordError> {
         loop {
             let count = self.fill_block()?;
             if count == 0 {
@@ -93,7 +93,7 @@ impl<R: Read> Reader<R> {
 
     /// Returns whether any bytes follow, and whether they are a record.
     fn follows(&mut self) -> io::Result<(bool, bool)> {
-        let follows = self.stream.fill()?;
+        let follows = self.stream.fill_buffer()?;
         Ok((follows, follows && self.at_start()?))
     }
 
@@ -117,7 +117,7 @@ impl<R: Read> Reader<R> {
         Some(current.end)
     }
 
-    fn recover_in_record(&mut self) -> Result<(), ReadError> {
+    fn recover_in_record(&mut self) -> Result<(), ReadRecordError> {
         self.break_block();
         match self.stream.next_member()? {
             Next::Broken => self.recover(),
@@ -126,13 +126,13 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads the line ends behind a block. They may lie in a further frame, or member.
-    fn trailer(&mut self, is_arc: bool) -> Result<Trailer, ReadError> {
+    fn trailer(&mut self, is_arc: bool) -> Result<Trailer, ReadRecordError> {
         let mut trailer = Trailer::default();
         let prescribed = if is_arc { 1 } else { 4 };
         let is_plain = self.stream.compression() == Compression::Plain;
         loop {
             loop {
-                match self.stream.fill() {
+                match self.stream.fill_buffer() {
                     Ok(true) => {}
                     Ok(false) => break,
                     Err(_) if is_plain && trailer.length() >= prescribed => return Ok(trailer),
@@ -160,7 +160,7 @@ impl<R: Read> Reader<R> {
             if let Some(current) = &mut self.current {
                 current.ended = Some(ended);
             }
-            if self.stream.next_member()? != Next::Member || !self.stream.fill()? {
+            if self.stream.next_member()? != Next::Member || !self.stream.fill_buffer()? {
                 return Ok(trailer);
             }
             if !matches!(self.stream.bytes().first(), Some(b'\r' | b'\n')) {
@@ -173,7 +173,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn tell_shared(&mut self, is_record: bool) -> Result<(), ReadError> {
+    fn tell_shared(&mut self, is_record: bool) -> Result<(), ReadRecordError> {
         let member = self.stream.member().number;
         let is_compressed = self.stream.compression() != Compression::Plain;
         let goes_on = is_record && self.stream.in_member() > 0;

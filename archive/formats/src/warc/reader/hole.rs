@@ -5,10 +5,10 @@
 
 use std::io::Read;
 
-use super::Reader;
+use super::WarcReader;
 use crate::warc::header::Header;
 
-impl<R: Read> Reader<R> {
+impl<R: Read> WarcReader<R> {
     /// Returns the source of the reader.
     pub const fn source(&self) -> &R {
         self.stream.source()

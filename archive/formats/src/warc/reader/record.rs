@@ -4,19 +4,19 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::{Current, ReadError, Reader};
+use super::{Current, ReadRecordError, WarcReader};
 use crate::arc;
 use crate::defect::Defect;
 use crate::warc::header::Header;
-use crate::warc::record::{Kind, RecordSummary, Version};
+use crate::warc::record::{RecordSummary, Version, WarcType};
 
 /// A record, whose block can be read.
 ///
 /// A block that is shorter than announced ends early if the policy reports that, and with an error if the policy
-/// refuses it: [`Record::end`] returns whether it was complete.
+/// refuses it: [`Record::read_end`] returns whether it was complete.
 #[derive(Debug)]
 pub struct Record<'a, R> {
-    pub(super) reader: &'a mut Reader<R>,
+    pub(super) reader: &'a mut WarcReader<R>,
 }
 
 impl<R: Read> Record<'_, R> {
@@ -25,8 +25,9 @@ impl<R: Read> Record<'_, R> {
     }
 
     /// Returns the type of the record.
-    pub fn kind(&self) -> Kind {
-        self.current().map_or(Kind::Unknown, |current| current.kind)
+    pub fn kind(&self) -> WarcType {
+        self.current()
+            .map_or(WarcType::Unknown, |current| current.kind)
     }
 
     /// Returns the version of the format that the record names.
@@ -56,7 +57,7 @@ impl<R: Read> Record<'_, R> {
     }
 
     /// Returns the length of the block by the header.
-    pub fn announced(&self) -> Option<u64> {
+    pub fn announced_length(&self) -> Option<u64> {
         self.current().and_then(|current| current.end.announced)
     }
 
@@ -70,8 +71,8 @@ impl<R: Read> Record<'_, R> {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or if the policy refuses a defect.
-    pub fn end(self) -> Result<RecordSummary, ReadError> {
-        let mut end = self.reader.finish()?.unwrap_or_default();
+    pub fn read_end(self) -> Result<RecordSummary, ReadRecordError> {
+        let mut end = self.reader.finish_record()?.unwrap_or_default();
         end.defects = self.reader.take_defects();
         Ok(end)
     }

@@ -4,7 +4,7 @@
 
 use std::io::{self, Read};
 
-use super::{Options, Reader};
+use super::{ReaderOptions, WarcReader};
 use crate::stream::Compression;
 use crate::warc::resync::Dialect;
 use crate::zst::{self, Unzstd};
@@ -18,7 +18,7 @@ pub struct KnownFormat {
 
 impl KnownFormat {
     /// Makes the facts about a file of which only the compression is known, or guessed.
-    pub fn compressed(compression: Compression) -> Self {
+    pub fn known_compressed(compression: Compression) -> Self {
         Self {
             compression,
             dialect: Dialect::Unknown,
@@ -31,9 +31,9 @@ impl KnownFormat {
     }
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> WarcReader<R> {
     /// Returns the facts that reading has shown of the file; `None` before its first bytes were read.
-    pub fn known(&self) -> Option<KnownFormat> {
+    pub fn known_format(&self) -> Option<KnownFormat> {
         self.stream.is_open().then(|| KnownFormat {
             compression: self.stream.compression(),
             dialect: self.dialect,
@@ -48,9 +48,9 @@ impl<R: Read> Reader<R> {
     /// # Errors
     ///
     /// Fails if the decoder of a compressed file cannot be made.
-    pub fn resume(
+    pub fn resume_at(
         source: R,
-        options: Options,
+        options: ReaderOptions,
         known: KnownFormat,
         dictionary: Option<Dictionary>,
     ) -> io::Result<Self> {
@@ -62,7 +62,7 @@ impl<R: Read> Reader<R> {
             (Compression::Zstd, None) => Some(Unzstd::new()?),
             (Compression::Plain | Compression::Gzip, _) => None,
         };
-        reader.stream.resume(offset, known.compression, unzstd);
+        reader.stream.resume_at(offset, known.compression, unzstd);
         reader.dialect = known.dialect;
         reader.sure = false;
         reader.resumed = true;
@@ -80,13 +80,13 @@ impl Dictionary {
     /// # Errors
     ///
     /// Fails if the beginning of the file cannot be read.
-    pub fn read(mut beginning: impl Read) -> io::Result<Option<Self>> {
+    pub fn read_dictionary(mut beginning: impl Read) -> io::Result<Option<Self>> {
         let mut first = Vec::new();
         beginning.by_ref().take(8).read_to_end(&mut first)?;
         let zst::Head::Skippable {
             dictionary: true,
             length,
-        } = zst::head(&first)
+        } = zst::read_zst_head(&first)
         else {
             return Ok(None);
         };

@@ -6,12 +6,12 @@
 
 use std::io::{self, Read};
 
-use super::{Author, Rule, Severity, Violation};
-use crate::digest::{Digest, Hashers, InvalidDigest, Value};
+use super::{Author, Rule, RuleSeverity, Violation};
+use crate::digest::{Digest, DigestValue, Hashers, InvalidDigest};
 use crate::http::{MediaType, PayloadCheck, Tee, check_payload};
 use crate::warc::header::Header;
 use crate::warc::reader::Record;
-use crate::warc::record::Kind;
+use crate::warc::record::WarcType;
 
 /// The longest head of an HTTP message that is read. The payload behind a longer one is not checked.
 const HEAD_LIMIT: usize = 1 << 20;
@@ -46,8 +46,8 @@ impl DigestFault {
         }
     }
 
-    pub(super) fn by(self, author: &Author) -> Violation {
-        author.violation(Rule::Digest, Severity::Error, self.clause, self.words)
+    pub(super) fn violation_by(self, author: &Author) -> Violation {
+        author.violation(Rule::Digest, RuleSeverity::Error, self.clause, self.words)
     }
 }
 
@@ -61,7 +61,7 @@ enum Payload {
 }
 
 /// Reads the block to its end if a digest can be checked, and returns the wrong digests.
-pub(super) fn read<R: Read>(
+pub(super) fn read_digests<R: Read>(
     record: &mut Record<'_, R>,
     header: &Header,
 ) -> io::Result<Vec<DigestFault>> {
@@ -95,7 +95,7 @@ pub(super) fn read<R: Read>(
     io::copy(&mut block, &mut io::sink())?;
     let found = block.hashers.finish();
     for (field, declared) in of_block {
-        let is = |value: &&Value| {
+        let is = |value: &&DigestValue| {
             declared.as_ref().and_then(Digest::algorithm) == Some(value.algorithm())
         };
         if let (Some(declared), Some(found)) = (&declared, found.iter().find(is))
@@ -108,7 +108,10 @@ pub(super) fn read<R: Read>(
 }
 
 fn differs(field: DigestField, declared: &Digest, found: &str) -> DigestFault {
-    let declared = declared.value().map(Value::to_string).unwrap_or_default();
+    let declared = declared
+        .value()
+        .map(DigestValue::to_string)
+        .unwrap_or_default();
     let words = format!("the header says {declared}, the bytes have {found}");
     DigestFault::new(field, &words)
 }
@@ -131,16 +134,16 @@ fn declared_digest(
 }
 
 /// Returns the kind of the payload of a record, if it is defined and lies in its block as a whole.
-fn payload(kind: Kind, header: &Header) -> Option<Payload> {
+fn payload(kind: WarcType, header: &Header) -> Option<Payload> {
     let is_there = |name| header.get(name).is_some();
     if is_there("WARC-Segment-Number") {
         return None;
     }
     match kind {
-        Kind::Resource | Kind::Conversion => Some(Payload::Block),
-        Kind::Response | Kind::Request => {
+        WarcType::Resource | WarcType::Conversion => Some(Payload::Block),
+        WarcType::Response | WarcType::Request => {
             let media = header.get("Content-Type");
-            let media = media.and_then(|value| MediaType::read(&value));
+            let media = media.and_then(|value| MediaType::read_media(&value));
             // Where chunks are cut, it is not known which of them a digest is of.
             let is_message = media.is_some_and(|media| media.essence == "application/http");
             (is_message && !is_there("WARC-Truncated")).then_some(Payload::Body)

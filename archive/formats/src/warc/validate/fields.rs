@@ -3,7 +3,7 @@
 //! Owns the tables of ISO 28500, clause 5. Judges nothing.
 
 use super::syntax::Form;
-use crate::warc::record::{Kind, Version};
+use crate::warc::record::{Version, WarcType};
 
 /// The editions of the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,66 +38,70 @@ pub(super) struct Rules {
     /// The clause of the field in the edition of 2009, if it has one, and in that of 2017.
     pub(super) clauses: (Option<&'static str>, &'static str),
     pub(super) form: Form,
-    pub(super) mandatory: &'static [Kind],
-    pub(super) forbidden: &'static [Kind],
+    pub(super) mandatory: &'static [WarcType],
+    pub(super) forbidden: &'static [WarcType],
 }
 
-const ALL: &[Kind] = &[
-    Kind::Warcinfo,
-    Kind::Response,
-    Kind::Resource,
-    Kind::Request,
-    Kind::Metadata,
-    Kind::Revisit,
-    Kind::Conversion,
-    Kind::Continuation,
-    Kind::Unknown,
+const ALL: &[WarcType] = &[
+    WarcType::Warcinfo,
+    WarcType::Response,
+    WarcType::Resource,
+    WarcType::Request,
+    WarcType::Metadata,
+    WarcType::Revisit,
+    WarcType::Conversion,
+    WarcType::Continuation,
+    WarcType::Unknown,
 ];
-const WITH_TARGET: &[Kind] = &[
-    Kind::Response,
-    Kind::Resource,
-    Kind::Request,
-    Kind::Revisit,
-    Kind::Conversion,
-    Kind::Continuation,
+const WITH_TARGET: &[WarcType] = &[
+    WarcType::Response,
+    WarcType::Resource,
+    WarcType::Request,
+    WarcType::Revisit,
+    WarcType::Conversion,
+    WarcType::Continuation,
 ];
-const NOT_CAPTURED: &[Kind] = &[Kind::Warcinfo, Kind::Conversion, Kind::Continuation];
-const REFER_TO_NOTHING: &[Kind] = &[
-    Kind::Warcinfo,
-    Kind::Response,
-    Kind::Resource,
-    Kind::Request,
-    Kind::Continuation,
+const NOT_CAPTURED: &[WarcType] = &[
+    WarcType::Warcinfo,
+    WarcType::Conversion,
+    WarcType::Continuation,
 ];
-const NO_REVISIT: &[Kind] = &[
-    Kind::Warcinfo,
-    Kind::Response,
-    Kind::Resource,
-    Kind::Request,
-    Kind::Metadata,
-    Kind::Conversion,
-    Kind::Continuation,
+const REFER_TO_NOTHING: &[WarcType] = &[
+    WarcType::Warcinfo,
+    WarcType::Response,
+    WarcType::Resource,
+    WarcType::Request,
+    WarcType::Continuation,
 ];
-const NO_WARCINFO: &[Kind] = &[
-    Kind::Response,
-    Kind::Resource,
-    Kind::Request,
-    Kind::Metadata,
-    Kind::Revisit,
-    Kind::Conversion,
-    Kind::Continuation,
+const NO_REVISIT: &[WarcType] = &[
+    WarcType::Warcinfo,
+    WarcType::Response,
+    WarcType::Resource,
+    WarcType::Request,
+    WarcType::Metadata,
+    WarcType::Conversion,
+    WarcType::Continuation,
 ];
-const NO_CONTINUATION: &[Kind] = &[
-    Kind::Warcinfo,
-    Kind::Response,
-    Kind::Resource,
-    Kind::Request,
-    Kind::Metadata,
-    Kind::Revisit,
-    Kind::Conversion,
+const NO_WARCINFO: &[WarcType] = &[
+    WarcType::Response,
+    WarcType::Resource,
+    WarcType::Request,
+    WarcType::Metadata,
+    WarcType::Revisit,
+    WarcType::Conversion,
+    WarcType::Continuation,
 ];
-const NO_PAYLOAD: &[Kind] = &[Kind::Warcinfo, Kind::Metadata];
-const NONE: &[Kind] = &[];
+const NO_CONTINUATION: &[WarcType] = &[
+    WarcType::Warcinfo,
+    WarcType::Response,
+    WarcType::Resource,
+    WarcType::Request,
+    WarcType::Metadata,
+    WarcType::Revisit,
+    WarcType::Conversion,
+];
+const NO_PAYLOAD: &[WarcType] = &[WarcType::Warcinfo, WarcType::Metadata];
+const NONE: &[WarcType] = &[];
 
 pub(super) const FIELDS: &[Rules] = &[
     rules("WARC-Record-ID", (Some("5.2"), "5.2"), Form::Id, ALL, NONE),
@@ -171,7 +175,7 @@ pub(super) const FIELDS: &[Rules] = &[
         (Some("5.12"), "5.14"),
         Form::Uri,
         WITH_TARGET,
-        &[Kind::Warcinfo],
+        &[WarcType::Warcinfo],
     ),
     rules(
         "WARC-Truncated",
@@ -185,7 +189,7 @@ pub(super) const FIELDS: &[Rules] = &[
         (Some("5.14"), "5.16"),
         Form::Id,
         NONE,
-        &[Kind::Warcinfo],
+        &[WarcType::Warcinfo],
     ),
     rules(
         "WARC-Filename",
@@ -198,7 +202,7 @@ pub(super) const FIELDS: &[Rules] = &[
         "WARC-Profile",
         (Some("5.16"), "5.18"),
         Form::Uri,
-        &[Kind::Revisit],
+        &[WarcType::Revisit],
         NONE,
     ),
     rules(
@@ -212,14 +216,14 @@ pub(super) const FIELDS: &[Rules] = &[
         "WARC-Segment-Number",
         (Some("5.18"), "5.20"),
         Form::Number,
-        &[Kind::Continuation],
+        &[WarcType::Continuation],
         NONE,
     ),
     rules(
         "WARC-Segment-Origin-ID",
         (Some("5.19"), "5.21"),
         Form::Id,
-        &[Kind::Continuation],
+        &[WarcType::Continuation],
         NO_CONTINUATION,
     ),
     rules(
@@ -235,8 +239,8 @@ const fn rules(
     name: &'static str,
     clauses: (Option<&'static str>, &'static str),
     form: Form,
-    mandatory: &'static [Kind],
-    forbidden: &'static [Kind],
+    mandatory: &'static [WarcType],
+    forbidden: &'static [WarcType],
 ) -> Rules {
     Rules {
         name,

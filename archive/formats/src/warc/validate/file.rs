@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 use super::fields::Edition;
-use super::{Author, Rule, Severity, Violation, digests, excerpt, of_defect, validate};
-use crate::digest::{Algorithm, digest};
+use super::{Author, Rule, RuleSeverity, Violation, digests, excerpt, of_defect, validate_record};
+use crate::digest::{Algorithm, digest_bytes};
 use crate::warc::header::Header;
-use crate::warc::reader::{ReadError, Record};
-use crate::warc::record::{Kind, RecordSummary};
-use crate::warc::segments::{Fault, SegmentError, Segments};
+use crate::warc::reader::{ReadRecordError, Record};
+use crate::warc::record::{RecordSummary, WarcType};
+use crate::warc::segments::{SegmentError, SegmentFault, Segments};
 
 /// The number of identifiers that are kept: 16 bytes of the hash of each.
 const MOST_IDS: usize = 1 << 20;
@@ -50,25 +50,25 @@ impl Validator {
     /// # Errors
     ///
     /// Fails if the file cannot be read, or if its policy refuses a defect.
-    pub fn record<R: Read>(
+    pub fn check_record<R: Read>(
         &mut self,
         mut record: Record<'_, R>,
-    ) -> Result<Vec<Violation>, ReadError> {
+    ) -> Result<Vec<Violation>, ReadRecordError> {
         let kind = record.kind();
         let version = record.version();
         let header = record.header().clone();
         let edition = Edition::from_version(version);
         let digests = match edition {
-            Some(_) => digests::read(&mut record, &header)?,
+            Some(_) => digests::read_digests(&mut record, &header)?,
             None => Vec::new(),
         };
-        let end = record.end()?;
-        let mut found = validate(kind, version, &header, &end);
+        let end = record.read_end()?;
+        let mut found = validate_record(kind, version, &header, &end);
         if let Some(edition) = edition {
             let author = Author::new(edition, &header, end.offset);
             // A cut or damaged record has other bytes, and is reported as that.
             if end.complete {
-                found.extend(digests.into_iter().map(|wrong| wrong.by(&author)));
+                found.extend(digests.into_iter().map(|wrong| wrong.violation_by(&author)));
             }
             found.extend(self.id(&header, &author));
             found.extend(self.segment(kind, &header, &end, &author));
@@ -78,8 +78,8 @@ impl Validator {
     }
 
     /// Returns the violations that only all records together show.
-    pub fn finish(&self) -> Vec<Violation> {
-        let faults = self.segments.faults();
+    pub fn finish_file(&self) -> Vec<Violation> {
+        let faults = self.segments.list_faults();
         faults
             .map(|(origin, &(edition, offset), fault)| {
                 let author = Author {
@@ -93,17 +93,19 @@ impl Validator {
     }
 
     /// Returns the number of identifiers and segments that were not compared for lack of room.
-    pub fn omitted(&self) -> u64 {
+    pub fn omitted_violations(&self) -> u64 {
         self.omitted
     }
 
     fn id(&mut self, header: &Header, author: &Author) -> Option<Violation> {
-        let id = header.uri("WARC-Record-ID").filter(|id| !id.is_empty())?;
-        let hash = digest(Algorithm::Blake3, id.as_bytes());
+        let id = header
+            .read_uri("WARC-Record-ID")
+            .filter(|id| !id.is_empty())?;
+        let hash = digest_bytes(Algorithm::Blake3, id.as_bytes());
         let key = u128::from_le_bytes(*hash.as_bytes().first_chunk()?);
         if self.ids.contains(&key) {
             let words = "a record before has the same WARC-Record-ID".into();
-            return Some(author.violation(Rule::Repeated, Severity::Error, "5.2", words));
+            return Some(author.violation(Rule::Repeated, RuleSeverity::Error, "5.2", words));
         }
         if self.ids.len() < MOST_IDS {
             self.ids.insert(key);
@@ -115,18 +117,18 @@ impl Validator {
 
     fn segment(
         &mut self,
-        kind: Kind,
+        kind: WarcType,
         header: &Header,
         end: &RecordSummary,
         author: &Author,
     ) -> Option<Violation> {
         header.get("WARC-Segment-Number")?;
-        let name = if kind == Kind::Continuation {
+        let name = if kind == WarcType::Continuation {
             "WARC-Segment-Origin-ID"
         } else {
             "WARC-Record-ID"
         };
-        let series = header.uri(name);
+        let series = header.read_uri(name);
         let size = SEGMENT + series.map_or(0, |series| series.len());
         let Some(room) = self.room.checked_sub(size) else {
             self.omitted += 1;
@@ -134,11 +136,14 @@ impl Validator {
         };
         self.room = room;
         let place = (author.edition, end.offset);
-        match self.segments.add(kind, header, end.block_length, place) {
+        match self
+            .segments
+            .add_segment(kind, header, end.block_length, place)
+        {
             Err(SegmentError::Twice { number, .. }) => {
                 let words = format!("segment {number} of the same record is there twice");
                 let clause = clause(author.edition, "5.18", "5.20");
-                Some(author.violation(Rule::Segmentation, Severity::Error, clause, words))
+                Some(author.violation(Rule::Segmentation, RuleSeverity::Error, clause, words))
             }
             // Missing fields are reported by their own rules.
             _ => None,
@@ -154,30 +159,30 @@ fn clause(edition: Edition, first: &'static str, second: &'static str) -> &'stat
 }
 
 /// Returns the violation for a faulty series. A gap is no error, because the missing segments may lie in another file.
-fn of_fault(author: &Author, fault: Fault) -> Violation {
+fn of_fault(author: &Author, fault: SegmentFault) -> Violation {
     let number = clause(author.edition, "5.18", "5.20");
     let total = clause(author.edition, "5.20", "5.22");
     let (severity, clause, words) = match fault {
-        Fault::Gap { from, to, more } => {
+        SegmentFault::Gap { from, to, more } => {
             let more = match more {
                 0 => String::new(),
                 more => format!(", and {more} more gaps"),
             };
             let words =
                 format!("segments {from} to {to} of this record are not in this file{more}");
-            (Severity::Warning, number, words)
+            (RuleSeverity::Warning, number, words)
         }
-        Fault::AfterLast { number, last } => {
+        SegmentFault::AfterLast { number, last } => {
             let words = format!(
                 "segment {last} has WARC-Segment-Total-Length and is not the last one: {number} follows"
             );
-            (Severity::Error, total, words)
+            (RuleSeverity::Error, total, words)
         }
-        Fault::Length { announced, found } => {
+        SegmentFault::Length { announced, found } => {
             let words = format!(
                 "WARC-Segment-Total-Length is {announced}, the segments in this file have {found} bytes"
             );
-            (Severity::Error, total, words)
+            (RuleSeverity::Error, total, words)
         }
     };
     author.violation(Rule::Segmentation, severity, clause, words)

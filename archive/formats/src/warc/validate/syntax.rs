@@ -24,11 +24,11 @@ pub(super) enum Form {
 
 impl Form {
     /// Checks a value; fails with what is wrong with it. The edition of 2017 is `second`.
-    pub(super) fn check(self, value: &[u8], second: bool) -> Result<(), &'static str> {
+    pub(super) fn check_value(self, value: &[u8], second: bool) -> Result<(), &'static str> {
         let is_right = match self {
             Self::Id => bare(value).is_some_and(is_uri),
             Self::Uri => is_uri(value) || (!second && bare(value).is_some_and(is_uri)),
-            Self::Number => crate::warc::header::number(value).is_some(),
+            Self::Number => crate::warc::header::read_number(value).is_some(),
             Self::Date => is_date(value, second),
             Self::Token => is_token(value),
             Self::Digest => memchr::memchr(b':', value).is_some_and(|colon| {
@@ -259,12 +259,12 @@ mod tests {
             (Form::Number, "12a", false, false),
         ] {
             assert_eq!(
-                form.check(value.as_bytes(), false).is_ok(),
+                form.check_value(value.as_bytes(), false).is_ok(),
                 first,
                 "{value}"
             );
             assert_eq!(
-                form.check(value.as_bytes(), true).is_ok(),
+                form.check_value(value.as_bytes(), true).is_ok(),
                 second,
                 "{value}"
             );

@@ -4,9 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use archive_decisions::batch::life::Event;
+use archive_decisions::batch::life::JobEvent;
 use archive_model::NodeId;
-use archive_rpc::{ConnectError, Kind};
+use archive_rpc::{CallErrorKind, ConnectError};
 use tonic::{Code, Status};
 
 use crate::merge::SourceError;
@@ -24,34 +24,37 @@ pub(crate) enum NodeFailure {
 
 /// Returns the event for the job if a node failed: the job waits, fails, or continues with the node later, or without
 /// it.
-pub(crate) fn event(node: &NodeId, why: &SourceError<NodeFailure>) -> Event {
+pub(crate) fn broken_event(node: &NodeId, why: &SourceError<NodeFailure>) -> JobEvent {
     let said = format!("node {node}: {why}");
     let SourceError::Failed(NodeFailure::Said(status)) = why else {
-        return Event::NodeBroke(node.clone(), said);
+        return JobEvent::NodeBroke(node.clone(), said);
     };
     match kind(status) {
-        Kind::Busy => Event::Busy(said),
-        Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => Event::Failed(said),
-        Kind::Exists
-        | Kind::NotEnoughReplicas
-        | Kind::Damaged
-        | Kind::Refused
-        | Kind::Unavailable
-        | Kind::TimedOut
-        | Kind::Storage
-        | Kind::Internal => Event::NodeBroke(node.clone(), said),
+        CallErrorKind::Busy => JobEvent::Busy(said),
+        CallErrorKind::Invalid
+        | CallErrorKind::Mismatch
+        | CallErrorKind::NotFound
+        | CallErrorKind::NoSpace => JobEvent::Failed(said),
+        CallErrorKind::Exists
+        | CallErrorKind::NotEnoughReplicas
+        | CallErrorKind::Damaged
+        | CallErrorKind::Refused
+        | CallErrorKind::Unavailable
+        | CallErrorKind::TimedOut
+        | CallErrorKind::Storage
+        | CallErrorKind::Internal => JobEvent::NodeBroke(node.clone(), said),
     }
 }
 
 /// Returns the kind of a status. An error of the connection alone refuses no job.
-fn kind(status: &Status) -> Kind {
+fn kind(status: &Status) -> CallErrorKind {
     if status.code() == Code::Unimplemented {
-        Kind::Mismatch
+        CallErrorKind::Mismatch
     } else if status.source().is_some() || matches!(status.code(), Code::Unknown | Code::OutOfRange)
     {
-        Kind::Unavailable
+        CallErrorKind::Unavailable
     } else {
-        Kind::from_status(status)
+        CallErrorKind::from_status(status)
     }
 }
 
@@ -73,16 +76,16 @@ impl fmt::Display for NodeFailure {
 mod tests {
     use super::*;
 
-    fn failure_event(why: &SourceError<NodeFailure>) -> Event {
-        event(&NodeId::new("a").unwrap(), why)
+    fn failure_event(why: &SourceError<NodeFailure>) -> JobEvent {
+        broken_event(&NodeId::new("a").unwrap(), why)
     }
 
-    fn status_event(status: Status) -> Event {
+    fn status_event(status: Status) -> JobEvent {
         failure_event(&SourceError::Failed(NodeFailure::Said(status)))
     }
 
-    fn is_of_node(event: &Event) -> bool {
-        matches!(event, Event::NodeBroke(node, said) if node.as_str() == "a" && said.starts_with("node a: "))
+    fn is_of_node(event: &JobEvent) -> bool {
+        matches!(event, JobEvent::NodeBroke(node, said) if node.as_str() == "a" && said.starts_with("node a: "))
     }
 
     /// Fails if a job fails because a node is away, or continues although a node has refused it.
@@ -95,21 +98,24 @@ mod tests {
         ] {
             assert!(is_of_node(&failure_event(&why)), "{why}");
         }
-        for kind in Kind::ALL {
-            let event = status_event(kind.status("x"));
+        for kind in CallErrorKind::ALL {
+            let event = status_event(kind.to_status("x"));
             let is_as_it_should = match kind {
-                Kind::Busy => matches!(event, Event::Busy(_)),
-                Kind::Invalid | Kind::Mismatch | Kind::NotFound | Kind::NoSpace => {
-                    matches!(event, Event::Failed(_))
+                CallErrorKind::Busy => matches!(event, JobEvent::Busy(_)),
+                CallErrorKind::Invalid
+                | CallErrorKind::Mismatch
+                | CallErrorKind::NotFound
+                | CallErrorKind::NoSpace => {
+                    matches!(event, JobEvent::Failed(_))
                 }
-                Kind::Exists
-                | Kind::NotEnoughReplicas
-                | Kind::Damaged
-                | Kind::Refused
-                | Kind::Unavailable
-                | Kind::TimedOut
-                | Kind::Storage
-                | Kind::Internal => is_of_node(&event),
+                CallErrorKind::Exists
+                | CallErrorKind::NotEnoughReplicas
+                | CallErrorKind::Damaged
+                | CallErrorKind::Refused
+                | CallErrorKind::Unavailable
+                | CallErrorKind::TimedOut
+                | CallErrorKind::Storage
+                | CallErrorKind::Internal => is_of_node(&event),
             };
             assert!(is_as_it_should, "{kind:?}: {event:?}");
         }
@@ -134,6 +140,6 @@ mod tests {
             assert!(is_of_node(&status_event(status.clone())), "{status}");
         }
         let unknown_call = status_event(Status::unimplemented("what?"));
-        assert!(matches!(unknown_call, Event::Failed(_)));
+        assert!(matches!(unknown_call, JobEvent::Failed(_)));
     }
 }

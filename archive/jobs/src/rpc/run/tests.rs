@@ -48,7 +48,7 @@ fn state(name: &str, alive: bool) -> NodeState {
     NodeState {
         alive,
         seen: Some(Timestamp::UNIX_EPOCH),
-        ..NodeState::unheard(node(name))
+        ..NodeState::unheard_node(node(name))
     }
 }
 
@@ -74,7 +74,7 @@ fn nodes_that_are_not_asked_are_gaps() {
         first,
         state("b", true),
         state("c", false),
-        NodeState::unheard(node("d")),
+        NodeState::unheard_node(node("d")),
     ];
     let order = order(&["a"], &["b"]);
     let (asked, gaps) = asked(&order, &all).unwrap();
@@ -100,7 +100,7 @@ fn run_begins_with_every_node_present() {
     let order = order(&["a", "b"], &[]);
     let all = [state("a", true), state("b", false)];
     let refused = asked(&order, &all).unwrap_err();
-    let Event::Broke(said) = &refused else {
+    let JobEvent::Broke(said) = &refused else {
         panic!("{refused:?}")
     };
     assert!(said.contains("node b was alive"), "{said}");

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use archive_decisions::store::Phase;
+use archive_decisions::store::NamePhase;
 use archive_model::{ReplicaState, Root};
 use jiff::Timestamp;
 
@@ -12,14 +12,14 @@ use super::*;
 use crate::restore::testing::row;
 
 fn put(admin: &Admin, row: &AdminRow) {
-    let mut changes = admin.change();
-    admin.put(&mut changes, row).unwrap();
-    admin.commit(changes).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, row).unwrap();
+    admin.commit_changes(changes).unwrap();
 }
 
 fn put_unstamped(admin: &Admin, row: &AdminRow) {
-    let mut changes = admin.change();
-    admin.put(&mut changes, row).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, row).unwrap();
     admin.commit_unstamped(changes).unwrap();
 }
 
@@ -28,7 +28,7 @@ fn end_of_feed(admin: &Admin) -> FeedPosition {
 }
 
 fn all(admin: &Admin) -> Vec<FeedChange> {
-    let rows = admin.feed(0, u64::MAX).unwrap();
+    let rows = admin.read_feed(0, u64::MAX).unwrap();
     rows.map(Result::unwrap).collect()
 }
 
@@ -57,7 +57,7 @@ fn decisions_about_files_are_changes() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let mut early = row("a", 1);
-    early.record.phase = Phase::Incomplete;
+    early.record.phase = NamePhase::Incomplete;
     put(&admin, &early);
     assert_eq!(changes(&admin), [], "no depositor got an answer");
     put(&admin, &row("a", 1));
@@ -131,11 +131,11 @@ fn change_is_announced_after_the_stamp() {
     assert_eq!(end_of_feed(&admin).number, 0);
     let position = all(&admin)[0].position;
     assert!(!admin.is_in_feed(position).unwrap(), "nobody can have it");
-    admin.stamp().unwrap();
+    admin.write_stamp().unwrap();
     assert!(end.has_changed().unwrap());
     assert_eq!(*end.borrow_and_update(), position);
     assert!(admin.is_in_feed(position).unwrap());
-    admin.stamp().unwrap();
+    admin.write_stamp().unwrap();
     assert!(!end.has_changed().unwrap(), "nothing is new");
 }
 
@@ -229,7 +229,7 @@ fn kill_leaves_files_and_feed_alike() {
         copy(directory.path(), image.path());
         let killed = Admin::open(image.path()).unwrap();
         let names: Vec<_> = changes(&killed).into_iter().map(|(_, name)| name).collect();
-        let standing = killed.files(None).unwrap();
+        let standing = killed.list_files(None).unwrap();
         let standing: Vec<_> = standing
             .map(|row| row.unwrap().record.name.to_string())
             .collect();
@@ -251,9 +251,9 @@ fn restored_admin_data_begin_another_feed() {
     let end = end_of_feed(&admin);
     drop(admin);
     std::fs::remove_dir_all(directory.path().join("admin")).unwrap();
-    let mut restoring = AdminRestore::begin(directory.path()).unwrap();
-    restoring.file(&row("a", 1)).unwrap();
-    restoring.finish(Timestamp::UNIX_EPOCH).unwrap();
+    let mut restoring = AdminRestore::begin_restore(directory.path()).unwrap();
+    restoring.restore_file(&row("a", 1)).unwrap();
+    restoring.finish_restore(Timestamp::UNIX_EPOCH).unwrap();
 
     let admin = Admin::open(directory.path()).unwrap();
     assert_eq!(changes(&admin), []);

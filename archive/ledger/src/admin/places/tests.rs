@@ -36,22 +36,22 @@ fn random_row(random: &mut Random, number: u8) -> AdminRow {
 
 /// Commits a few random changes.
 fn change(admin: &Admin, random: &mut Random) {
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for _ in 0..=random.below(3) {
         let number = u8::try_from(random.below(u64::from(NAMES))).unwrap();
         if random.below(5) == 0 {
-            admin.forget(&mut changes, &name(number)).unwrap();
+            admin.forget_file(&mut changes, &name(number)).unwrap();
         } else {
             let row = random_row(random, number);
-            admin.put(&mut changes, &row).unwrap();
+            admin.put_row(&mut changes, &row).unwrap();
         }
     }
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
 }
 
 /// Returns the rows of the index that follow from those of the files.
 fn expected(admin: &Admin) -> BTreeSet<Key> {
-    let rows = admin.files(None).unwrap().map(Result::unwrap);
+    let rows = admin.list_files(None).unwrap().map(Result::unwrap);
     rows.flat_map(|row| {
         let places: Vec<_> = places_of(&row.record).collect();
         let keys = places.into_iter();
@@ -61,7 +61,12 @@ fn expected(admin: &Admin) -> BTreeSet<Key> {
 }
 
 fn indexed(admin: &Admin) -> BTreeSet<Key> {
-    admin.places.scan().unwrap().map(Result::unwrap).collect()
+    admin
+        .places
+        .scan_places()
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
 }
 
 fn scopes() -> Vec<WalkScope> {
@@ -96,18 +101,18 @@ fn random_changes_keep_index_and_rows_alike() {
         change(&admin, &mut random);
         assert_eq!(indexed(&admin), expected(&admin), "round {round}");
     }
-    assert_eq!(admin.count(drop).unwrap(), 0);
+    assert_eq!(admin.count_rows(drop).unwrap(), 0);
     for scope in scopes() {
-        let rows = admin.files(None).unwrap().map(Result::unwrap);
-        let there: Vec<AdminRow> = rows.filter(|row| scope.has(&row.record)).collect();
+        let rows = admin.list_files(None).unwrap().map(Result::unwrap);
+        let there: Vec<AdminRow> = rows.filter(|row| scope.has_record(&row.record)).collect();
         let limits = PageLimits {
             rows: 1 + random.index(7),
             picks: 1 + random.index(5),
         };
-        let mut walk = FileWalk::over(scope.clone());
+        let mut walk = FileWalk::over_scope(scope.clone());
         let mut walked = Vec::new();
         loop {
-            let page = walk.page(&admin, limits, Some).unwrap();
+            let page = walk.next_page(&admin, limits, Some).unwrap();
             assert!(page.picked.len() <= limits.rows.min(limits.picks));
             walked.extend(page.picked);
             if page.is_last {
@@ -174,11 +179,11 @@ fn differing_index_is_corrected_when_rows_are_counted() {
         rows.any(|row| row.record.name == *name)
     };
     assert!(there(), "the index is believed before it was compared");
-    assert_eq!(admin.count(drop).unwrap(), 3);
+    assert_eq!(admin.count_rows(drop).unwrap(), 3);
     assert_eq!(indexed(&admin), is_right);
     assert!(there());
-    assert_eq!(admin.count(drop).unwrap(), 0);
+    assert_eq!(admin.count_rows(drop).unwrap(), 0);
     drop(admin);
     let admin = Admin::open(directory.path()).unwrap();
-    assert_eq!(admin.count(drop).unwrap(), 0);
+    assert_eq!(admin.count_rows(drop).unwrap(), 0);
 }

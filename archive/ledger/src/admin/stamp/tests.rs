@@ -30,7 +30,7 @@ fn newest_log(data: &Path) -> PathBuf {
 }
 
 fn names(admin: &Admin) -> Vec<String> {
-    let files = admin.files(None).unwrap();
+    let files = admin.list_files(None).unwrap();
     files
         .map(|row| row.unwrap().record.name.to_string())
         .collect()
@@ -45,8 +45,8 @@ fn is_behind(opened: &Result<Admin, AdminError>) -> bool {
 
 /// Commits a change that is not acknowledged.
 fn store_unacknowledged(admin: &Admin, name: &str) {
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row(name)).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row(name)).unwrap();
     admin.commit_unstamped(changes).unwrap();
 }
 
@@ -157,7 +157,7 @@ fn data_without_whole_stamp_are_refused() {
     let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "a");
     drop(admin);
-    archive_durable::replace(&stamp, b"3\n").unwrap();
+    archive_durable::replace_file(&stamp, b"3\n").unwrap();
     let opened = Admin::open(directory.path());
     assert!(
         matches!(&opened, Err(AdminError::Stamp { text, .. }) if text == "3\n"),
@@ -195,11 +195,16 @@ fn stamp_knows_the_end_of_the_log() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     store(&admin, "a");
-    let known = || read(&directory.path().join(STAMP)).unwrap().unwrap().audit;
+    let known = || {
+        read_stamp(&directory.path().join(STAMP))
+            .unwrap()
+            .unwrap()
+            .audit
+    };
     assert_eq!(known(), None);
     let line = admin.audit_rows(0).unwrap().next().unwrap().unwrap().1;
-    let mut position = LogPosition::start();
-    position.chain.line(0, &line).unwrap();
+    let mut position = LogPosition::first_position();
+    position.chain.chain_line(0, &line).unwrap();
     admin.set_log_end(position, 0).unwrap();
     store(&admin, "b");
     let end = LogEnd::at(&position).unwrap();

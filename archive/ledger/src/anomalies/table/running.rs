@@ -48,14 +48,17 @@ impl AnomalyFigures {
     }
 
     /// Counts a change of the anomalies that are filed of a file in one replica.
-    pub(super) fn count(
+    pub(super) fn count_open(
         &mut self,
         replica: &ReplicaId,
         before: &[AnomalyRecord],
         after: &[AnomalyRecord],
     ) {
         let waiting = self.waiting.entry(replica.clone()).or_default();
-        match (before.iter().any(waits), after.iter().any(waits)) {
+        match (
+            before.iter().any(waits_for_person),
+            after.iter().any(waits_for_person),
+        ) {
             (false, true) => *waiting += 1,
             (true, false) => *waiting = waiting.saturating_sub(1),
             (false, false) | (true, true) => {}
@@ -63,7 +66,7 @@ impl AnomalyFigures {
     }
 
     /// Counts an anomaly that was closed. Of several anomalies of one copy only the first counts.
-    pub(super) fn ended(
+    pub(super) fn count_ended(
         &mut self,
         replica: &ReplicaId,
         filed: &AnomalyRecord,
@@ -78,7 +81,7 @@ impl AnomalyFigures {
 }
 
 /// Whether the anomaly keeps its file waiting for a repair.
-pub(super) const fn waits(filed: &AnomalyRecord) -> bool {
+pub(super) const fn waits_for_person(filed: &AnomalyRecord) -> bool {
     needs_repair(&filed.kind) && filed.accepted.is_none()
 }
 

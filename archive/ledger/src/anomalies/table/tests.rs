@@ -40,10 +40,10 @@ fn anomalies_and_counts_survive_restart() {
     let damage = AnomalyKind::Corrupt(Groups::all(1));
     let unreadable = AnomalyKind::Unreadable(Groups::all(1));
     let both = look(vec![damage.clone(), unreadable], LookQuality::Bytes);
-    let found = table.look(at(&file), &both).unwrap();
+    let found = table.file_look(at(&file), &both).unwrap();
     assert_eq!((found.new, found.closed, found.open.len()), (2, 0, 2));
     table
-        .look(
+        .file_look(
             at(&other),
             &look(vec![AnomalyKind::Missing], LookQuality::Listing),
         )
@@ -51,7 +51,7 @@ fn anomalies_and_counts_survive_restart() {
     assert_eq!(table.found_today(&one), 2, "files, not anomalies");
     assert_eq!(table.found_today(&two), 0);
     let found = table
-        .look(at(&file), &look(vec![damage], LookQuality::Bytes))
+        .file_look(at(&file), &look(vec![damage], LookQuality::Bytes))
         .unwrap();
     assert_eq!((found.new, found.closed), (0, 1));
     let kinds = BTreeMap::from([
@@ -59,20 +59,27 @@ fn anomalies_and_counts_survive_restart() {
         (AnomalyClass::Missing, 1),
         (AnomalyClass::Unreadable, 0),
     ]);
-    assert_eq!(table.kinds(), kinds);
+    assert_eq!(table.count_kinds(), kinds);
     let row = table.by_id(1).unwrap().unwrap();
     let because = ("old paper", "custodian/c");
-    assert!(table.accept(&row, &row.filed.kind, because).unwrap());
-    assert_eq!(table.kinds()[&AnomalyClass::Corrupt], 0, "accepted");
+    assert!(
+        table
+            .accept_anomaly(&row, &row.filed.kind, because)
+            .unwrap()
+    );
+    assert_eq!(table.count_kinds()[&AnomalyClass::Corrupt], 0, "accepted");
     drop(table);
 
     let table = Anomalies::open(&admin, hand.clock()).unwrap();
-    assert_eq!(table.kinds(), BTreeMap::from([(AnomalyClass::Missing, 1)]));
+    assert_eq!(
+        table.count_kinds(),
+        BTreeMap::from([(AnomalyClass::Missing, 1)])
+    );
     assert_eq!(table.found_today(&one), 1, "one is lived with");
     table
-        .look(at(&file), &look(vec![], LookQuality::Bytes))
+        .file_look(at(&file), &look(vec![], LookQuality::Bytes))
         .unwrap();
-    let found = table.look(
+    let found = table.file_look(
         at(&file),
         &look(vec![AnomalyKind::Unexpected], LookQuality::Nothing),
     );
@@ -96,7 +103,7 @@ fn anomalies_and_counts_survive_restart() {
     hand.advance(24 * 400 * HOUR);
     assert_eq!(table.found_today(&one), 1, "and a year later");
     table
-        .look(at(&other), &look(vec![], LookQuality::Listing))
+        .file_look(at(&other), &look(vec![], LookQuality::Listing))
         .unwrap();
     assert_eq!(table.found_today(&one), 1, "repaired today");
     hand.advance(25 * HOUR);
@@ -114,7 +121,7 @@ fn anomalies_and_counts_survive_restart() {
 fn closed_rows_continue_behind_any() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    let table = Anomalies::open(&admin, Clock::system_clock()).unwrap();
     let one = ReplicaId::new("one").unwrap();
     for found in [vec![AnomalyKind::Missing], vec![]] {
         for name in ["a", "b", "c"] {
@@ -124,7 +131,7 @@ fn closed_rows_continue_behind_any() {
                 who: "x/y",
             };
             table
-                .look(filing, &look(found.clone(), LookQuality::Listing))
+                .file_look(filing, &look(found.clone(), LookQuality::Listing))
                 .unwrap();
         }
     }
@@ -145,7 +152,7 @@ fn closed_rows_continue_behind_any() {
 fn found_loss_is_closed_in_every_replica() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    let table = Anomalies::open(&admin, Clock::system_clock()).unwrap();
     let file = FileName::new("a").unwrap();
     for id in ["one", "two"] {
         let replica = ReplicaId::new(id).unwrap();
@@ -158,7 +165,7 @@ fn found_loss_is_closed_in_every_replica() {
             vec![AnomalyKind::Lost(vec![(0, 16384)])],
             LookQuality::Nothing,
         );
-        table.look(filing, &lost).unwrap();
+        table.file_look(filing, &lost).unwrap();
     }
     table
         .found_again(&file, &Groups::all(65536), "x/y")
@@ -205,7 +212,9 @@ fn the_brake_counts_what_the_rows_say() {
             5 => {
                 for row in table.rows_of(&file).unwrap() {
                     let because = ("so be it", "custodian/c");
-                    table.accept(&row, &row.filed.kind, because).unwrap();
+                    table
+                        .accept_anomaly(&row, &row.filed.kind, because)
+                        .unwrap();
                 }
             }
             6 => {
@@ -215,12 +224,14 @@ fn the_brake_counts_what_the_rows_say() {
             7 => hand.advance(7 * HOUR),
             kind => {
                 for quality in [LookQuality::Listing, LookQuality::Bytes] {
-                    table.look(at, &look(kinds[kind].clone(), quality)).unwrap();
+                    table
+                        .file_look(at, &look(kinds[kind].clone(), quality))
+                        .unwrap();
                 }
             }
         }
         let waiting: std::collections::BTreeSet<_> = table
-            .rows()
+            .list_rows()
             .unwrap()
             .map(Result::unwrap)
             .filter(|row| {
@@ -251,7 +262,7 @@ fn the_brake_counts_what_the_rows_say() {
 fn look_of_changed_record_files_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let table = Anomalies::open(&admin, Clock::system()).unwrap();
+    let table = Anomalies::open(&admin, Clock::system_clock()).unwrap();
     let file = FileName::new("a").unwrap();
     let one = ReplicaId::new("one").unwrap();
     let filing = Filing {

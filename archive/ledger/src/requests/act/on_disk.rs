@@ -6,7 +6,7 @@ use archive_model::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{AcceptedAnomaly, PurgedItem, RequestedAct, Subject};
+use super::{AcceptedAnomaly, ActSubject, PurgedItem, RequestedAct};
 
 /// An act and the record of its subject, in one value.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -175,7 +175,7 @@ impl From<ActOnDisk> for RequestedAct {
             },
             ActOnDisk::RetireReplica(replica) => Act::RetireReplica(replica),
             ActOnDisk::Accept { anomaly, of } => {
-                let subject = of.map_or(Subject::None, Subject::Anomaly);
+                let subject = of.map_or(ActSubject::None, ActSubject::Anomaly);
                 let act = Act::Accept { anomaly };
                 return Self { act, subject };
             }
@@ -205,7 +205,7 @@ impl From<ActOnDisk> for RequestedAct {
                     checksum,
                     last_copies,
                 };
-                let subject = item.map_or(Subject::None, Subject::Item);
+                let subject = item.map_or(ActSubject::None, ActSubject::Item);
                 return Self { act, subject };
             }
             ActOnDisk::ReinstateVolume {

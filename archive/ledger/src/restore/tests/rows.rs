@@ -35,7 +35,7 @@ pub(super) fn furnish(admin: &Admin) {
     let anomalies = Anomalies::open(admin, clock).unwrap();
     let name = |text: &str| FileName::new(text).unwrap();
     let mut groups = Groups::none();
-    groups.insert(3..5);
+    groups.insert_range(3..5);
     let corrupt = AnomalyKind::Corrupt(groups.clone());
     for (file, found) in [
         (
@@ -51,7 +51,7 @@ pub(super) fn furnish(admin: &Admin) {
             replica: &"one".parse().unwrap(),
             who: "repository/kb",
         };
-        anomalies.look(filing, &look(found)).unwrap();
+        anomalies.file_look(filing, &look(found)).unwrap();
     }
     let requests = Requests::new(admin.clone()).unwrap();
     let remove = |file: &str| Act::Remove {
@@ -62,13 +62,13 @@ pub(super) fn furnish(admin: &Admin) {
     };
     for file in ["file-0", "file-1", "file-2"] {
         requests
-            .ask(remove(file).into(), "law", &person("custodian/anna"), now())
+            .ask_request(remove(file).into(), "law", &person("custodian/anna"), now())
             .unwrap();
     }
-    let approved = requests.approve("r2", &person("custodian/bert"), now());
+    let approved = requests.approve_request("r2", &person("custodian/bert"), now());
     approved.unwrap();
     requests
-        .withdraw("r3", &person("custodian/anna"), now())
+        .withdraw_request("r3", &person("custodian/anna"), now())
         .unwrap();
     let standing = Standing::open(admin.clone()).unwrap();
     let retired = Retirement {
@@ -100,14 +100,14 @@ pub(super) fn furnish(admin: &Admin) {
             since: now(),
             drained: None,
         };
-        let line = restored("kb", now(), "drained".to_owned());
+        let line = restored_line("kb", now(), "drained".to_owned());
         standing.set_draining(&source, Some(&row), line).unwrap();
     }
 }
 
 fn rows(admin: &Admin) -> Vec<TableRow> {
     let tables = Tables::open(admin).unwrap();
-    tables.read().unwrap().map(Result::unwrap).collect()
+    tables.read_tables().unwrap().map(Result::unwrap).collect()
 }
 
 fn kind(line: &str) -> String {
@@ -149,11 +149,11 @@ fn every_table_is_restored_and_writable() {
 
     let requests = Requests::new(admin.clone()).unwrap();
     assert_eq!(
-        requests.due().unwrap().len(),
+        requests.due_requests().unwrap().len(),
         1,
         "what was approved is done"
     );
-    let asked = requests.ask(
+    let asked = requests.ask_request(
         Act::RetireNode {
             node: NodeSelector {
                 replica: None,
@@ -173,9 +173,9 @@ fn every_table_is_restored_and_writable() {
         "no number is given twice, nor one that came after the export"
     );
     let anomalies = Anomalies::open(&admin, ManualClock::new(now()).clock()).unwrap();
-    assert_eq!(anomalies.rows().unwrap().count(), 3);
+    assert_eq!(anomalies.list_rows().unwrap().count(), 3);
     assert_eq!(anomalies.closed_after(None).unwrap().count(), 1);
-    let standing = Standing::open(admin).unwrap().now();
+    let standing = Standing::open(admin).unwrap().current_snapshot();
     assert!(standing.is_filling(&"two".parse().unwrap()));
     assert_eq!((standing.volumes.len(), standing.draining.len()), (1, 2));
 }
@@ -186,7 +186,12 @@ fn volumes_of_restored_copies_are_known() {
     let world = RestoreScene::new();
     let report = world.restore("back", &world.export, false).unwrap();
     assert!(report.written, "{report:?}");
-    let volumes = |data: &str| Admin::init(&world.path(data)).unwrap().volumes().unwrap();
+    let volumes = |data: &str| {
+        Admin::init(&world.path(data))
+            .unwrap()
+            .known_volumes()
+            .unwrap()
+    };
     let places = [
         ("one", "one-1", "volume-one"),
         ("two", "two-1", "volume-two"),
@@ -234,7 +239,7 @@ fn damaged_row_is_named_and_others_are_restored() {
         let pending = if damaged == "request" { 1 } else { 2 };
         assert_eq!(rows(&admin).len(), 10 - pending, "{damaged}");
         let requests = Requests::new(admin).unwrap();
-        assert_eq!(requests.due().unwrap(), []);
+        assert_eq!(requests.due_requests().unwrap(), []);
     }
     // A row that is there twice, or in another order, is refused even if the export is hashed anew.
     let first = all.iter().position(|line| kind(line) == "anomaly").unwrap();

@@ -25,7 +25,7 @@ fn entry() -> wire::FileEntry {
 /// the error blames another field.
 #[test]
 fn a_bad_entry_names_its_field() {
-    assert!(listed(&node(), entry()).is_ok());
+    assert!(wire_listed(&node(), entry()).is_ok());
     let spoilt: [FieldFault<wire::FileEntry>; 10] = [
         ("name", |e| e.name = "../f".to_owned()),
         ("name", |e| e.name.clear()),
@@ -45,7 +45,7 @@ fn a_bad_entry_names_its_field() {
     for (field, spoil) in spoilt {
         let mut entry = entry();
         spoil(&mut entry);
-        assert_eq!(listed(&node(), entry).unwrap_err().field, field);
+        assert_eq!(wire_listed(&node(), entry).unwrap_err().field, field);
     }
 }
 
@@ -68,7 +68,7 @@ fn status() -> wire::NodeStatus {
 /// another field.
 #[test]
 fn a_bad_report_names_its_field() {
-    let good = report(status()).unwrap();
+    let good = read_report(status()).unwrap();
     assert!(good.takes_files() && good.usable == 7);
     let spoilt: [FieldFault<wire::NodeStatus>; 9] = [
         ("endpoint", |s| s.endpoint.clear()),
@@ -86,7 +86,7 @@ fn a_bad_report_names_its_field() {
     for (field, spoil) in spoilt {
         let mut status = status();
         spoil(&mut status);
-        assert_eq!(report(status).unwrap_err().field, field);
+        assert_eq!(read_report(status).unwrap_err().field, field);
     }
 }
 
@@ -102,12 +102,12 @@ fn node_report_is_passed_on_whole() {
         verify_by: "2026-02-01T03:04:05Z".to_owned(),
         ..status()
     };
-    let read = report(said.clone()).unwrap();
+    let read = read_report(said.clone()).unwrap();
     assert!(!read.takes_files());
     let node = node();
     let liveness = NodeLiveness {
         node: &node,
-        life: Life::Alive,
+        life: NodeLife::Alive,
         last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
         unreported: Vec::new(),
     };
@@ -126,12 +126,12 @@ fn room_of_other_volumes_is_passed_on() {
         usable_elsewhere: vec![5, 2],
         ..status()
     };
-    let read = report(said).unwrap();
-    assert_eq!(read.rooms(), [7, 5, 2]);
+    let read = read_report(said).unwrap();
+    assert_eq!(read.free_rooms(), [7, 5, 2]);
     let node = node();
     let liveness = NodeLiveness {
         node: &node,
-        life: Life::Alive,
+        life: NodeLife::Alive,
         last: Some((jiff::Timestamp::UNIX_EPOCH, &read)),
         unreported: Vec::new(),
     };
@@ -148,13 +148,13 @@ fn path_without_volume_is_shown_and_takes_nothing() {
     stray.volume.clear();
     stray.mode = wire::Mode::Unspecified.into();
     stray.problem = "empty".to_owned();
-    let report = report(status).unwrap();
+    let report = read_report(status).unwrap();
     assert!(!report.takes_files());
     let node = node();
     let forgotten = VolumeId::new("v9").unwrap();
     let liveness = NodeLiveness {
         node: &node,
-        life: Life::Silent,
+        life: NodeLife::Silent,
         last: Some((jiff::Timestamp::UNIX_EPOCH, &report)),
         unreported: vec![&forgotten],
     };
@@ -181,9 +181,9 @@ fn a_node_speaks_of_its_own_gaps_only() {
         volume: "v1".to_owned(),
         reason: "gone".to_owned(),
     };
-    let read = gap(&node(), &theirs);
+    let read = read_gap(&node(), &theirs);
     assert_eq!(read.to_string(), "node a, volume v1: gone");
-    let written = gaps(&ReplicaId::new("one").unwrap(), &[read]);
+    let written = wire_gaps(&ReplicaId::new("one").unwrap(), &[read]);
     assert_eq!(
         (written[0].replica.as_str(), written[0].node.as_str()),
         ("one", "a")
@@ -192,7 +192,7 @@ fn a_node_speaks_of_its_own_gaps_only() {
         volume: "/disks/1".to_owned(),
         ..theirs
     };
-    let disk = gap(&node(), &disk);
+    let disk = read_gap(&node(), &disk);
     assert_eq!(disk.volume, Some(VolumeName::Path("/disks/1".to_owned())));
     assert_eq!(disk.to_string(), "node a, volume /disks/1: gone");
 }

@@ -1,6 +1,6 @@
 //! Tests of the count: files in two replicas, each copy on one of two volumes or absent, damaged or not.
 
-use archive_decisions::store::Phase;
+use archive_decisions::store::NamePhase;
 use archive_model::{AnomalyKind, FileName, Finder, Groups, NodeId, ReplicaState, VolumeId};
 use jiff::Timestamp;
 
@@ -24,7 +24,7 @@ fn copy(replica: &str, how: usize) -> ReplicaRecord {
         state,
         node: Some(NodeId::new(&format!("{replica}-{volume}")).unwrap()),
         volume: Some(VolumeId::new(&format!("{replica}-{volume}")).unwrap()),
-        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+        ..ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
     }
 }
 
@@ -68,7 +68,7 @@ fn every_pair_of_copies_on_every_part() {
             files.push(AdminRow {
                 record: FileRecord {
                     name,
-                    phase: Phase::Bound,
+                    phase: NamePhase::Bound,
                     upload: None,
                     content: None,
                     replicas: replicas.into(),

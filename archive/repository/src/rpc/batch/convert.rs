@@ -11,7 +11,7 @@ use proto_archive::wire;
 use crate::settings::BatchSettings;
 
 /// Reads the specification of a job. Missing fields are taken from the `known` job of this id, else from the settings.
-pub(super) fn spec(
+pub(super) fn complete_spec(
     wire: &wire::BatchSpec,
     replica: &ReplicaId,
     known: Option<&JobRow>,
@@ -69,7 +69,7 @@ fn bounded<T: PartialOrd + std::fmt::Debug + Copy>(
 ) -> Result<T, InvalidMessage> {
     if asked > most {
         let why = format!("the repository allows at most {most:?}");
-        return Err(InvalidMessage::invalid(field, why));
+        return Err(InvalidMessage::invalid_field(field, why));
     }
     Ok(asked)
 }

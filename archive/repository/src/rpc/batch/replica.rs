@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use archive_decisions::batch::choice::{Candidate, Choice, MonitorAnswer, choose};
+use archive_decisions::batch::choice::{Choice, MonitorAnswer, ReplicaCandidate, choose_replica};
 use archive_decisions::batch::life::NodeSets;
 use archive_model::{NameList, NodeId, ReplicaId, ReplicaKind};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use proto_archive::convert as fields;
@@ -30,16 +30,16 @@ impl Door {
         let id = fields::replica_id(named)?;
         let spec = self.archive.specs.iter().find(|spec| spec.id == id);
         let missing = || {
-            Kind::NotFound.status(format!(
+            CallErrorKind::NotFound.to_status(format!(
                 "replica {id} is not in the settings of this archive"
             ))
         };
         if spec.ok_or_else(missing)?.kind != ReplicaKind::Bitarchive {
             let said = format!("replica {id} keeps checksums and no bytes; name another one");
-            return Err(Kind::Mismatch.status(said));
+            return Err(CallErrorKind::Mismatch.to_status(said));
         }
-        if self.archive.standing.now().is_retired(&id) {
-            return Err(Kind::NotFound.status(format!("replica {id} is retired")));
+        if self.archive.standing.current_snapshot().is_retired(&id) {
+            return Err(CallErrorKind::NotFound.to_status(format!("replica {id} is retired")));
         }
         Ok(id)
     }
@@ -51,15 +51,15 @@ impl Door {
         names: Option<NameList>,
         avoided: &BTreeSet<ReplicaId>,
     ) -> Result<ReplicaId, Status> {
-        let standing = self.archive.standing.now();
+        let standing = self.archive.standing.current_snapshot();
         let keep =
             self.archive.specs.iter().filter(|spec| {
                 spec.kind == ReplicaKind::Bitarchive && !standing.is_excused(&spec.id)
             });
         let replicas: Vec<ReplicaId> = keep.map(|spec| spec.id.clone()).collect();
-        let mut candidates: Vec<Candidate> = replicas
+        let mut candidates: Vec<ReplicaCandidate> = replicas
             .iter()
-            .map(|replica| Candidate {
+            .map(|replica| ReplicaCandidate {
                 is_avoided: avoided.contains(replica),
                 answer: MonitorAnswer::Awaited,
             })
@@ -79,13 +79,13 @@ impl Door {
         }
         let nobody = || {
             let said = "no replica that keeps bytes answers; name one to submit the job, which then waits for it";
-            Kind::Unavailable.status(said)
+            CallErrorKind::Unavailable.to_status(said)
         };
         let late = self.archive.calls.clock.sleep(SOON);
         tokio::pin!(late);
         let mut is_late = false;
         loop {
-            match choose(&candidates, is_late) {
+            match choose_replica(&candidates, is_late) {
                 Choice::Taken(place) => {
                     return replicas.get(place).cloned().ok_or_else(nobody);
                 }
@@ -112,7 +112,7 @@ impl Door {
     ) -> MonitorAnswer {
         let calls = &self.archive.calls;
         let asking = calls.replicas.nodes_in_service(replica);
-        let Ok(nodes) = calls.within(LOOK, asking).await else {
+        let Ok(nodes) = calls.within_limit(LOOK, asking).await else {
             return MonitorAnswer::Failed;
         };
         let look: NodeSets = nodes.into_iter().collect();
@@ -141,7 +141,7 @@ impl Door {
         replicas: Vec<ReplicaId>,
     ) -> Result<FilesOfJob, Status> {
         let admin = self.archive.admin.clone();
-        let standing = self.archive.standing.now();
+        let standing = self.archive.standing.current_snapshot();
         let counted = with_tables(move || {
             let mut files = FilesOfJob {
                 wanted: names.as_slice().len() as u64,
@@ -153,7 +153,7 @@ impl Door {
                 };
                 for (replica, by_node) in replicas.iter().zip(&mut files.replicas) {
                     let copy = row.record.replicas.get(replica);
-                    let copy = copy.filter(|copy| standing.counts(replica, copy));
+                    let copy = copy.filter(|copy| standing.copy_counts(replica, copy));
                     if let Some(node) = copy.and_then(|copy| copy.node.clone()) {
                         let count = by_node.entry(node).or_default();
                         *count = count.saturating_add(1);

@@ -92,11 +92,11 @@ impl TestFollower {
 }
 
 fn put(admin: &Admin, rows: &[AdminRow]) {
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for row in rows {
-        admin.put(&mut changes, row).unwrap();
+        admin.put_row(&mut changes, row).unwrap();
     }
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
 }
 
 fn withdrawn(mut row: AdminRow) -> AdminRow {
@@ -264,7 +264,7 @@ async fn nothing_is_lost_between_listing_and_changes() {
     }
     decided.await.unwrap();
     let expected: BTreeSet<_> = admin
-        .files(None)
+        .list_files(None)
         .unwrap()
         .map(Result::unwrap)
         .filter(|row| matches!(FeedState::from_record(&row.record), FeedState::Standing(_)))
@@ -283,11 +283,11 @@ async fn lost_row_is_an_error() {
     for name in ["a", "b", "c"] {
         put(&admin, &[row(name, 1)]);
     }
-    let table: Table<u64, ()> = admin.table("feed").unwrap();
+    let table: Table<u64, ()> = admin.open_table("feed").unwrap();
     for lost in [2, 3] {
-        let mut changes = admin.change();
+        let mut changes = admin.begin_changes();
         changes.batch().delete(&table, &lost).unwrap();
-        admin.commit(changes).unwrap();
+        admin.commit_changes(changes).unwrap();
         let mut following = follow(&admin, Some(begin));
         let ended = following
             .telling
@@ -296,7 +296,11 @@ async fn lost_row_is_an_error() {
             .unwrap()
             .unwrap()
             .unwrap_err();
-        assert_eq!(Kind::from_status(&ended), Kind::Storage, "{ended}");
+        assert_eq!(
+            CallErrorKind::from_status(&ended),
+            CallErrorKind::Storage,
+            "{ended}"
+        );
         while let Ok(message) = following.messages.try_recv() {
             let step = message.unwrap().step;
             assert!(!matches!(step, Some(Step::CaughtUp(_))), "{step:?}");

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use archive_ledger::admin::AdminRow;
 use archive_model::{FileCopy, FileName, Finder, ReplicaId};
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
 use super::super::Door;
-use super::people::{OFFICER, join, who};
+use super::people::{OFFICER, caller_name, join_volume};
 use crate::preserver::LookContext;
 
-pub(super) async fn adopt(
+pub(super) async fn adopt_copy(
     door: &Door,
     request: Request<wire::AdoptFileRequest>,
 ) -> Result<wire::AdoptFileResponse, Status> {
-    let who = who(&request, OFFICER)?;
+    let who = caller_name(&request, OFFICER)?;
     let request = request.into_inner();
     let name = fields::file_name("name", &request.name)?;
     let replica = fields::replica_id(&request.replica)?;
     let people = &door.people;
-    people.configured(&replica)?;
-    let known = people.archive.row(&name).await?;
+    people.check_configured(&replica)?;
+    let known = people.archive.admin_row(&name).await?;
     let is_known = known.is_some_and(|row| row.record.content.is_some());
     if !is_known {
         // The admin data do not know it: its own admission decides.
@@ -31,7 +31,7 @@ pub(super) async fn adopt(
             .adopt_unexpected(&name, archive, &door.trust, &who)
             .await?;
     }
-    let row = people.known(&name).await?;
+    let row = people.known_row(&name).await?;
     let copy = choose(door, &row, &name, &replica, !is_known).await?;
     let what = format!(
         "the file that {replica} has on volume {} to be adopted",
@@ -40,7 +40,7 @@ pub(super) async fn adopt(
     // Recorded before it is done: no act may be missing from the trail.
     people
         .archive
-        .note(who.clone(), Some(name.clone()), what)
+        .note_line(who.clone(), Some(name.clone()), what)
         .await?;
     let adopted = if copy.is_unexpected() {
         let admission = row.admission.clone().unwrap_or_default();
@@ -51,8 +51,8 @@ pub(super) async fn adopt(
             .archive
             .calls
             .replicas
-            .adopt(&volume, &name, &admission);
-        people.archive.calls.reading(size, adopting).await?
+            .adopt_file(&volume, &name, &admission);
+        people.archive.calls.reading_call(size, adopting).await?
     } else {
         copy
     };
@@ -62,17 +62,19 @@ pub(super) async fn adopt(
     );
     people
         .archive
-        .note(who.clone(), Some(name.clone()), what)
+        .note_line(who.clone(), Some(name.clone()), what)
         .await?;
-    join(door, &row.record, &replica, &who).await?;
-    people.restored(&name, &replica, &adopted, &who).await?;
+    join_volume(door, &row.record, &replica, &who).await?;
+    people
+        .await_restored(&name, &replica, &adopted, &who)
+        .await?;
     // The anomalies of this file, in any replica, are resolved.
     let look_context = LookContext {
         who: Arc::from(who),
         finder: Finder::Check,
         is_second: false,
     };
-    for row in door.preserver.filed(&name).await? {
+    for row in door.preserver.filed_anomalies(&name).await? {
         let looking = door
             .preserver
             .look_and_file(&row.replica, &name, &look_context);
@@ -99,11 +101,11 @@ async fn choose(
     found
         .retain(|copy| copy.is_unexpected() || (copy.is_present() && !counts && copy.root == root));
     match found.len() {
-        0 => Err(Kind::NotFound.status(format!("replica {replica} has no unexpected file {name}"))),
+        0 => Err(CallErrorKind::NotFound.to_status(format!("replica {replica} has no unexpected file {name}"))),
         1 => found
             .pop()
-            .ok_or_else(|| Kind::Internal.status("the only unexpected file is not in the list any more")),
-        _ => Err(Kind::Mismatch.status(format!(
+            .ok_or_else(|| CallErrorKind::Internal.to_status("the only unexpected file is not in the list any more")),
+        _ => Err(CallErrorKind::Mismatch.to_status(format!(
             "replica {replica} has {name} unexpectedly on several volumes; remove all but one, by their checksums"
         ))),
     }

@@ -4,7 +4,7 @@ use archive_db::DbError;
 use archive_ledger::anomalies::{Anomalies, AnomalyRow};
 use archive_model::{AnomalyKind, AnomalyState, FileName, FiledAnomaly, Groups};
 use archive_rpc::Page;
-use archive_rpc::answers::{Outlet, Progress, answer_from};
+use archive_rpc::answers::{Outlet, WorkProgress, answer_from};
 use proto_archive::{convert as fields, wire};
 use tonic::Status;
 
@@ -30,7 +30,7 @@ impl AnomalyFilter {
     }
 
     /// Sends the anomalies that pass the filter: the open and accepted ones by file, and then the closed ones.
-    pub(super) async fn run(
+    pub(super) async fn run_filter(
         self,
         door: &Door,
         answers: &Answers<wire::AnomaliesResponse>,
@@ -38,7 +38,11 @@ impl AnomalyFilter {
         let door = door.clone();
         let mut walk = AnomalyWalk::new(self, Page::new());
         answer_from(answers, move |outlet| {
-            let sent = walk.send_on(&door.archive.anomalies, |row| state(&door, row), outlet);
+            let sent = walk.send_on(
+                &door.archive.anomalies,
+                |row| wire_state(&door, row),
+                outlet,
+            );
             sent.map_err(|error| admin_failed(&error).into())
         })
         .await
@@ -73,7 +77,7 @@ impl AnomalyWalk {
         anomalies: &Anomalies,
         state: impl Fn(&AnomalyRow) -> Result<wire::AnomalyState, DbError>,
         outlet: &mut Outlet<Result<wire::AnomaliesResponse, Status>>,
-    ) -> Result<Progress, DbError> {
+    ) -> Result<WorkProgress, DbError> {
         let last = self.last.take();
         let closed_before = last.as_ref().filter(|row| row.closed.is_some());
         let open = match closed_before {
@@ -95,27 +99,27 @@ impl AnomalyWalk {
                 continue;
             }
             if let Some(anomalies) = self.page.push(state(&row)?)
-                && !outlet.send(Ok(wire::AnomaliesResponse { anomalies }))
+                && !outlet.send_message(Ok(wire::AnomaliesResponse { anomalies }))
             {
                 self.last = Some(row);
-                return Ok(Progress::Paused);
+                return Ok(WorkProgress::Paused);
             }
         }
         if !self.page.is_empty() {
-            let anomalies = self.page.take();
-            outlet.send(Ok(wire::AnomaliesResponse { anomalies }));
+            let anomalies = self.page.take_page();
+            outlet.send_message(Ok(wire::AnomaliesResponse { anomalies }));
         }
-        Ok(Progress::Done)
+        Ok(WorkProgress::Done)
     }
 }
 
 /// Writes an anomaly.
-pub(super) fn state(door: &Door, row: &AnomalyRow) -> Result<wire::AnomalyState, DbError> {
-    filed(door, row).map(fields::anomaly_message)
+pub(super) fn wire_state(door: &Door, row: &AnomalyRow) -> Result<wire::AnomalyState, DbError> {
+    filed_anomaly(door, row).map(fields::anomaly_message)
 }
 
 /// Returns the anomaly as lists show it to people.
-pub(super) fn filed(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbError> {
+pub(super) fn filed_anomaly(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbError> {
     let filed = &row.filed;
     let (groups, lost) = match &filed.kind {
         AnomalyKind::Corrupt(groups) | AnomalyKind::Unreadable(groups) => {
@@ -129,7 +133,7 @@ pub(super) fn filed(door: &Door, row: &AnomalyRow) -> Result<FiledAnomaly, DbErr
         (None, Some(accepted)) => (AnomalyState::Accepted, Some(accepted)),
         (None, None) => (AnomalyState::Open, None),
     };
-    let held = door.preserver.held(row, &door.volumes)?;
+    let held = door.preserver.held_reason(row, &door.volumes)?;
     Ok(FiledAnomaly {
         id: format!("a{}", filed.id),
         file: row.file.clone(),
@@ -207,7 +211,7 @@ mod tests {
     fn list_continues_after_each_pause() {
         let directory = tempfile::tempdir().unwrap();
         let admin = Admin::init(directory.path()).unwrap();
-        let anomalies = Anomalies::open(&admin, Clock::system()).unwrap();
+        let anomalies = Anomalies::open(&admin, Clock::system_clock()).unwrap();
         let missing = vec![AnomalyKind::Missing];
         let each = (0..14).map(|number| (number, missing.clone()));
         let closed = (0..7).map(|number| (number, Vec::new()));
@@ -225,7 +229,7 @@ mod tests {
                 size: 1,
                 place: None,
             };
-            anomalies.look(filing, &look).unwrap();
+            anomalies.file_look(filing, &look).unwrap();
         }
         // The open anomalies come first.
         let expected = (8..=14).chain(1..=7).map(|id| format!("a{id}"));

@@ -1,25 +1,25 @@
 //! The contents of the attics: asks every node of every replica, and names those that do not answer.
 
 use archive_model::{AtticItem, AtticKind, FileName, Gap, NodeId, ReplicaId};
-use archive_rpc::{CallError, Kind};
+use archive_rpc::{CallError, CallErrorKind};
 use proto_archive::{convert as fields, wire};
 use tonic::{Response, Status};
 
-use super::super::{AnswerStream, Answers, Door, send};
+use super::super::{AnswerStream, Answers, Door, send_answer};
 
-pub(super) fn attics(
+pub(super) fn list_attics(
     door: &Door,
     request: &wire::AtticsRequest,
 ) -> Result<Response<AnswerStream<wire::AtticsResponse>>, Status> {
     let replicas: Vec<ReplicaId> = match request.replica.as_str() {
         "" => {
-            let now = door.archive.standing.now();
+            let now = door.archive.standing.current_snapshot();
             let ids = door.archive.specs.iter().map(|spec| spec.id.clone());
             ids.filter(|id| !now.is_retired(id)).collect()
         }
         id => {
             let id = fields::replica_id(id)?;
-            door.people.configured(&id)?;
+            door.people.check_configured(&id)?;
             vec![id]
         }
     };
@@ -42,7 +42,7 @@ async fn gather(
 ) -> Result<(), Status> {
     let mut gaps = Vec::new();
     for replica in replicas {
-        let nodes = match door.archive.calls.replicas.state(&replica).await {
+        let nodes = match door.archive.calls.replicas.nodes_state(&replica).await {
             Ok(nodes) => nodes,
             Err(error) => {
                 gaps.push(Gap::of_replica(replica, error.reason));
@@ -60,7 +60,7 @@ async fn gather(
         items: Vec::new(),
         gaps: gaps.into_iter().map(fields::gap_message).collect(),
     };
-    send(answers, last).await
+    send_answer(answers, last).await
 }
 
 /// Forwards the items of one node. Returns its gaps, or the error that ended its answer.
@@ -72,16 +72,20 @@ async fn one_attic(
     answers: &Answers<wire::AtticsResponse>,
 ) -> Result<Result<Vec<Gap>, CallError>, Status> {
     let calls = &door.archive.calls;
-    let opening = calls.replicas.attic(replica, node, name);
-    let mut attic = match calls.answered(opening).await {
+    let opening = calls.replicas.list_attic(replica, node, name);
+    let mut attic = match calls.answered_call(opening).await {
         Ok(attic) => attic,
         Err(error) => return Ok(Err(error)),
     };
     let mut gaps = Vec::new();
     loop {
-        let page = match calls.answered(attic.next()).await {
+        let page = match calls.answered_call(attic.next()).await {
             Ok(Some(page)) => page,
-            Ok(None) => return Ok(Err(Kind::Unavailable.error("it ended before its end"))),
+            Ok(None) => {
+                return Ok(Err(
+                    CallErrorKind::Unavailable.to_error("it ended before its end")
+                ));
+            }
             Err(error) => return Ok(Err(error)),
         };
         let mut items = Vec::new();
@@ -106,7 +110,7 @@ async fn one_attic(
         }
         if !items.is_empty() {
             let gaps = Vec::new();
-            send(answers, wire::AtticsResponse { items, gaps }).await?;
+            send_answer(answers, wire::AtticsResponse { items, gaps }).await?;
         }
         if let Some(end) = page.end {
             gaps.extend(end);

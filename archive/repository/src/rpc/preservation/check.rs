@@ -8,14 +8,17 @@ use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use super::super::{admin_failed, send};
-use super::anomalies::filed;
+use super::super::{admin_failed, send_answer};
+use super::anomalies::filed_anomaly;
 use super::{Answers, Door};
 use crate::checking::{CheckScope, CheckSelection};
 use crate::preserver::LookContext;
 
 /// Reads the request.
-pub(super) fn scope(request: &wire::CheckRequest, who: Arc<str>) -> Result<CheckScope, Status> {
+pub(super) fn check_scope(
+    request: &wire::CheckRequest,
+    who: Arc<str>,
+) -> Result<CheckScope, Status> {
     let names = request
         .names
         .iter()
@@ -41,14 +44,14 @@ pub(super) fn scope(request: &wire::CheckRequest, who: Arc<str>) -> Result<Check
 }
 
 /// Runs a check, and sends each of its steps. The check ends when the caller goes away.
-pub(super) async fn run(
+pub(super) async fn run_check(
     door: &Door,
     scope: &CheckScope,
     answers: &Answers<wire::CheckResponse>,
 ) -> Result<(), Status> {
     let (steps, mut told) = mpsc::channel(16);
     let checking = async {
-        let checked = Box::pin(door.preserver.check(scope, &steps)).await;
+        let checked = Box::pin(door.preserver.check_replica(scope, &steps)).await;
         drop(steps);
         checked
     };
@@ -57,12 +60,13 @@ pub(super) async fn run(
             let step = match step {
                 CheckStep::Progress(progress) => CheckStep::Progress(progress),
                 CheckStep::Anomaly(row) => {
-                    let anomaly = filed(door, &row).map_err(|error| admin_failed(&error))?;
+                    let anomaly =
+                        filed_anomaly(door, &row).map_err(|error| admin_failed(&error))?;
                     CheckStep::Anomaly(Box::new(anomaly))
                 }
                 CheckStep::Report(report) => CheckStep::Report(report),
             };
-            send(answers, fields::check_response(step)).await?;
+            send_answer(answers, fields::check_response(step)).await?;
         }
         Ok(())
     };

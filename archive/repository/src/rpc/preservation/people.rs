@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use archive_decisions::store::Event;
+use archive_decisions::store::StoringEvent;
 use archive_ledger::requests::{
-    Person, Request as Asked, RequestRefusal, RequestStatus, plain_reason,
+    Person, PersonRequest as Asked, RequestRefusal, RequestStatus, plain_reason,
 };
 use archive_ledger::standing::ReplicaRow;
 use archive_model::{AtticPlace, Cause, DiskOrder, NodeKey, NodeState, ReplicaId};
-use archive_replicas::admitted;
-use archive_rpc::{CallError, Grant, Identity, InvalidMessage, Kind, Role};
+use archive_replicas::admitted_content;
+use archive_rpc::{CallError, CallErrorKind, Grant, Identity, InvalidMessage, Role};
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
 use super::super::Door;
-use crate::fill::lacking;
+use crate::fill::lacking_files;
 use crate::people::not_allowed;
 use crate::tables::with_tables;
 
@@ -24,7 +24,7 @@ const OPERATOR: &[Role] = &[Role::Operator];
 
 /// Returns the person that a certificate names. Certificates of parts of the archive are refused.
 fn person(identity: &Identity) -> Result<Person, Status> {
-    let name = identity.person();
+    let name = identity.person_name();
     let name = name.ok_or_else(|| not_allowed(RequestRefusal::Nobody))?;
     let roles = identity.grants().iter().map(Grant::role);
     let personal: Vec<Role> = roles.filter(|role| role.is_personal()).collect();
@@ -32,52 +32,61 @@ fn person(identity: &Identity) -> Result<Person, Status> {
 }
 
 /// Returns the caller, as `role/name`.
-pub(super) fn who<T>(request: &Request<T>, roles: &'static [Role]) -> Result<String, Status> {
+pub(super) fn caller_name<T>(
+    request: &Request<T>,
+    roles: &'static [Role],
+) -> Result<String, Status> {
     let person = person(&*Identity::from_request(request)?)?;
     let refused = || not_allowed(RequestRefusal::Nobody);
-    Ok(person.acting(roles).ok_or_else(refused)?)
+    Ok(person.acting_name(roles).ok_or_else(refused)?)
 }
 
 /// Reads the reason, which must not be empty.
-pub(super) fn reason(text: &str) -> Result<String, Status> {
+pub(super) fn read_reason(text: &str) -> Result<String, Status> {
     let plain = plain_reason(text).map_err(not_allowed)?;
     Ok(plain.to_owned())
 }
 
-pub(super) async fn ask(
+pub(super) async fn ask_request(
     door: &Door,
     request: Request<wire::AskRequest>,
 ) -> Result<wire::RequestState, Status> {
     let person = person(&*Identity::from_request(&request)?)?;
     let request = request.into_inner();
-    let act = fields::act(request.act)?;
-    let asked = door.people.ask(act, request.reason, person).await?;
+    let act = fields::read_act(request.act)?;
+    let asked = door.people.ask_request(act, request.reason, person).await?;
     Ok(state(&asked))
 }
 
-pub(super) async fn approve(
+pub(super) async fn approve_request(
     door: &Door,
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
     let person = person(&*Identity::from_request(&request)?)?;
-    let ended = door.people.approve(request.into_inner().id, person).await?;
+    let ended = door
+        .people
+        .approve_request(request.into_inner().id, person)
+        .await?;
     Ok(state(&ended))
 }
 
-pub(super) async fn withdraw(
+pub(super) async fn withdraw_request(
     door: &Door,
     request: Request<wire::RequestRef>,
 ) -> Result<wire::RequestState, Status> {
     let person = person(&*Identity::from_request(&request)?)?;
     let withdrawn = door
         .people
-        .withdraw(request.into_inner().id, person)
+        .withdraw_request(request.into_inner().id, person)
         .await?;
     Ok(state(&withdrawn))
 }
 
-pub(super) async fn requests(door: &Door, all: bool) -> Result<wire::RequestsResponse, Status> {
-    let requests = door.people.all().await?;
+pub(super) async fn list_requests(
+    door: &Door,
+    all: bool,
+) -> Result<wire::RequestsResponse, Status> {
+    let requests = door.people.all_requests().await?;
     let is_shown = |request: &&Asked| {
         all || matches!(
             request.state,
@@ -121,7 +130,7 @@ fn state(request: &Asked) -> wire::RequestState {
 }
 
 /// Adds a replica to those of a file, if the file does not have it yet.
-pub(super) async fn join(
+pub(super) async fn join_volume(
     door: &Door,
     record: &archive_decisions::store::FileRecord,
     replica: &ReplicaId,
@@ -131,21 +140,21 @@ pub(super) async fn join(
     let Some(spec) = spec.filter(|_| !record.replicas.contains_key(replica)) else {
         return Ok(());
     };
-    let event = Event::Wanted {
+    let event = StoringEvent::Wanted {
         replica: replica.clone(),
         kind: spec.kind,
         required: spec.required,
         gone: None,
     };
-    door.people.order(&record.name, event, who).await?;
+    door.people.order_event(&record.name, event, who).await?;
     Ok(())
 }
 
-pub(super) async fn restore(
+pub(super) async fn restore_file(
     door: &Door,
     request: Request<wire::AtticsRef>,
 ) -> Result<wire::FileEntry, Status> {
-    let who = who(&request, OFFICER)?;
+    let who = caller_name(&request, OFFICER)?;
     let request = request.into_inner();
     let place = fields::attic_place(&request)?;
     let AtticPlace {
@@ -157,18 +166,18 @@ pub(super) async fn restore(
     let cause = Cause {
         approval: None,
         who: who.clone(),
-        why: reason(&request.reason)?,
+        why: read_reason(&request.reason)?,
     };
     let people = &door.people;
-    people.configured(replica)?;
+    people.check_configured(replica)?;
     let what = format!(
         "{id} to be restored from the attic of volume {volume} of node {node}: {}",
         cause.why
     );
     // Recorded before it is done: no act may be missing from the trail.
-    door.archive.note(who.clone(), None, what).await?;
+    door.archive.note_line(who.clone(), None, what).await?;
     let taking = door.archive.calls.replicas.restore_item(&place, &cause);
-    let copy = people.archive.calls.reading(0, taking).await?;
+    let copy = people.archive.calls.reading_call(0, taking).await?;
     let name = copy.name.clone();
     let what = format!(
         "{id} was restored from the attic of volume {volume} of node {node}: {}",
@@ -176,39 +185,39 @@ pub(super) async fn restore(
     );
     people
         .archive
-        .note(who.clone(), Some(name.clone()), what)
+        .note_line(who.clone(), Some(name.clone()), what)
         .await?;
-    let row = people.known(&name).await?;
-    join(door, &row.record, replica, &who).await?;
-    people.restored(&name, replica, &copy, &who).await?;
+    let row = people.known_row(&name).await?;
+    join_volume(door, &row.record, replica, &who).await?;
+    people.await_restored(&name, replica, &copy, &who).await?;
     let root = row.record.content.as_ref().map(|content| content.root);
-    if root != Some(admitted(&copy)?.0) {
+    if root != Some(admitted_content(&copy)?.0) {
         let said = format!(
             "{name} was restored from the attic, but is not the file that was admitted under this name; remove or replace it"
         );
-        return Err(Kind::Mismatch.status(said));
+        return Err(CallErrorKind::Mismatch.to_status(said));
     }
     Ok(fields::file_entry(copy))
 }
 
-pub(super) async fn volume(
+pub(super) async fn order_volume(
     door: &Door,
     request: Request<wire::VolumeRequest>,
 ) -> Result<wire::NodeStatus, Status> {
-    let who = who(&request, OPERATOR)?;
+    let who = caller_name(&request, OPERATOR)?;
     let request = request.into_inner();
     let message = request
         .order
-        .ok_or_else(|| InvalidMessage::missing("order"))?;
+        .ok_or_else(|| InvalidMessage::missing_field("order"))?;
     let order = fields::disk_order(&message)?;
     let word = match &order {
         DiskOrder::Retire(_) => {
             let said = "cannot retire a volume by an order: it needs a second person; ask for it with `holdfast volume retire`";
-            return Err(Kind::Refused.status(said));
+            return Err(CallErrorKind::Refused.to_status(said));
         }
         DiskOrder::Reinstate(_) => {
             let said = "cannot reinstate a volume by an order: it needs a second person; ask for it with `holdfast volume reinstate`";
-            return Err(Kind::Refused.status(said));
+            return Err(CallErrorKind::Refused.to_status(said));
         }
         DiskOrder::Init(..) => "labelled",
         DiskOrder::Adopt(..) => "adopted",
@@ -219,14 +228,14 @@ pub(super) async fn volume(
     };
     let (replica, node) = if matches!(order, DiskOrder::Init(..) | DiskOrder::Adopt(..)) {
         let named = fields::node_selector(&request.node, &request.replica)?;
-        let NodeKey { replica, node } = door.people.node(&named).await?;
+        let NodeKey { replica, node } = door.people.named_node(&named).await?;
         if let DiskOrder::Init(_, volume) = &order {
             door.people.is_new_volume(volume).await?;
         }
         (replica, node)
     } else {
         let named = fields::volume_selector(&message.volume, &request.node, &request.replica)?;
-        let found = door.people.volume(&named).await?;
+        let found = door.people.named_volume(&named).await?;
         (found.replica, found.node)
     };
     let what = format!(
@@ -241,18 +250,19 @@ pub(super) async fn volume(
     ordered(door, who, &what, word, ordering).await
 }
 
-pub(super) async fn node(
+pub(super) async fn order_node(
     door: &Door,
     request: Request<wire::NodeRequest>,
 ) -> Result<wire::NodeStatus, Status> {
-    let who = who(&request, OPERATOR)?;
+    let who = caller_name(&request, OPERATOR)?;
     let request = request.into_inner();
     let named = fields::node_selector(&request.node, &request.replica)?;
     let order = request
         .order
-        .ok_or_else(|| InvalidMessage::missing("order"))?;
-    let mode = fields::mode("mode", order.mode)?.ok_or_else(|| InvalidMessage::missing("mode"))?;
-    let NodeKey { replica, node } = door.people.node(&named).await?;
+        .ok_or_else(|| InvalidMessage::missing_field("order"))?;
+    let mode = fields::read_mode("mode", order.mode)?
+        .ok_or_else(|| InvalidMessage::missing_field("mode"))?;
+    let NodeKey { replica, node } = door.people.named_node(&named).await?;
     let what = format!("node {node} of replica {replica}");
     let setting = door.archive.calls.replicas.set_mode(&replica, &node, mode);
     ordered(door, who, &what, &mode.to_string(), setting).await
@@ -268,23 +278,25 @@ async fn ordered(
 ) -> Result<wire::NodeStatus, Status> {
     let archive = &door.archive;
     let to_do = format!("{what}: to be {word}");
-    archive.note(who.clone(), None, to_do).await?;
-    let state = archive.calls.reading(0, order).await?;
-    archive.note(who, None, format!("{what}: {word}")).await?;
+    archive.note_line(who.clone(), None, to_do).await?;
+    let state = archive.calls.reading_call(0, order).await?;
+    archive
+        .note_line(who, None, format!("{what}: {word}"))
+        .await?;
     Ok(fields::node_status(state))
 }
 
-pub(super) async fn bootstrap(
+pub(super) async fn bootstrap_replica(
     door: &Door,
     request: Request<wire::BootstrapRequest>,
 ) -> Result<wire::BootstrapResponse, Status> {
-    let who = who(&request, OPERATOR)?;
+    let who = caller_name(&request, OPERATOR)?;
     let replica = fields::replica_id(&request.into_inner().replica)?;
-    door.people.configured(&replica)?;
-    let now = door.archive.standing.now();
+    door.people.check_configured(&replica)?;
+    let now = door.archive.standing.current_snapshot();
     if now.is_retired(&replica) {
         let said = format!("replica {replica} is retired; set up a new one under another id");
-        return Err(Kind::Mismatch.status(said));
+        return Err(CallErrorKind::Mismatch.to_status(said));
     }
     if !now.is_filling(&replica) {
         let at = door.archive.calls.clock.now();
@@ -303,6 +315,6 @@ pub(super) async fn bootstrap(
         with_tables(move || standing.set_replica(&id, Some(&row), Some(line))).await?;
     }
     let admin = door.archive.admin.clone();
-    let (files, bytes) = with_tables(move || lacking(&admin, &now, &replica)).await?;
+    let (files, bytes) = with_tables(move || lacking_files(&admin, &now, &replica)).await?;
     Ok(wire::BootstrapResponse { files, bytes })
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use archive_ledger::anomalies::AnomalyRow;
 use archive_model::FileName;
-use archive_rpc::{InvalidMessage, Kind};
+use archive_rpc::{CallErrorKind, InvalidMessage};
 use proto_archive::wire::anomaly_state::State;
 use proto_archive::wire::repair_response::Outcome;
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tonic::Status;
 
-use super::super::{admin_failed, send};
-use super::anomalies::state;
+use super::super::{admin_failed, send_answer};
+use super::anomalies::wire_state;
 use super::{Answers, Door};
 use crate::mending::{RepairContext, RepairSelection};
 
@@ -42,9 +42,9 @@ impl RepairJob {
             (false, false) => RepairSelection::Names(names),
             (true, false) => {
                 let both = "must be empty if `all` is set";
-                return Err(InvalidMessage::invalid("names", both).into());
+                return Err(InvalidMessage::invalid_field("names", both).into());
             }
-            (false, true) => return Err(InvalidMessage::missing("names").into()),
+            (false, true) => return Err(InvalidMessage::missing_field("names").into()),
         };
         let why = match request.reason.as_str() {
             "" => "repair was asked for".to_owned(),
@@ -62,16 +62,18 @@ impl RepairJob {
     }
 
     /// Checks that the brake allows the repairs. A dry run is always allowed.
-    pub(super) async fn allow(&self, door: &Door) -> Result<(), Status> {
+    pub(super) async fn allow_repair(&self, door: &Door) -> Result<(), Status> {
         if self.repair_context.is_dry {
             return Ok(());
         }
-        door.preserver.allow(&self.which, self.confirm).await?;
+        door.preserver
+            .allow_repair(&self.which, self.confirm)
+            .await?;
         Ok(())
     }
 
     /// Repairs the anomalies of the order, one after the other.
-    pub(super) async fn run(
+    pub(super) async fn run_repair(
         self,
         door: &Door,
         answers: &Answers<wire::RepairResponse>,
@@ -96,7 +98,7 @@ impl RepairJob {
         tokio::try_join!(sending, repairing)?;
         let mut unknown = Vec::new();
         for name in unrepaired {
-            if door.preserver.record(&name).await?.is_none() {
+            if door.preserver.file_record(&name).await?.is_none() {
                 unknown.push(name.to_string());
                 continue;
             }
@@ -112,12 +114,13 @@ impl RepairJob {
                 }),
                 ..wire::RepairResponse::default()
             };
-            send(answers, nothing).await?;
+            send_answer(answers, nothing).await?;
         }
         if unknown.is_empty() {
             return Ok(());
         }
-        Err(Kind::NotFound.status(format!("not in the archive: {}", unknown.join(", "))))
+        Err(CallErrorKind::NotFound
+            .to_status(format!("not in the archive: {}", unknown.join(", "))))
     }
 
     async fn one(
@@ -130,10 +133,19 @@ impl RepairJob {
         let progress = |bytes: u64| {
             verified.store(bytes, Ordering::Relaxed);
         };
-        let state = |row: &AnomalyRow| state(door, row).map_err(|error| admin_failed(&error));
-        let mut work = Box::pin(door.preserver.repair(row, &self.repair_context, &progress));
+        let state = |row: &AnomalyRow| wire_state(door, row).map_err(|error| admin_failed(&error));
+        let mut work = Box::pin(
+            door.preserver
+                .repair_file(row, &self.repair_context, &progress),
+        );
         let done = loop {
-            match door.archive.calls.clock.timeout(PROGRESS, &mut work).await {
+            match door
+                .archive
+                .calls
+                .clock
+                .run_with_timeout(PROGRESS, &mut work)
+                .await
+            {
                 Ok(done) => break done?,
                 Err(_not_yet) => {
                     let progress = wire::RepairResponse {
@@ -142,11 +154,11 @@ impl RepairJob {
                         bytes_verified: verified.load(Ordering::Relaxed),
                         ..wire::RepairResponse::default()
                     };
-                    send(answers, progress).await?;
+                    send_answer(answers, progress).await?;
                 }
             }
         };
-        let filed = door.preserver.filed(&row.file).await?;
+        let filed = door.preserver.filed_anomalies(&row.file).await?;
         let now = filed.into_iter().find(|now| now.filed.id == row.filed.id);
         let mut anomaly = state(now.as_ref().unwrap_or(row))?;
         if now.is_none() {
@@ -161,6 +173,6 @@ impl RepairJob {
             bytes_verified: verified.load(Ordering::Relaxed),
             attic: done.attic,
         };
-        send(answers, step).await
+        send_answer(answers, step).await
     }
 }

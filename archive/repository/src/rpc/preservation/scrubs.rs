@@ -1,7 +1,7 @@
 //! The state of scrubbing on every node, and orders to it. Operators may see it; officers may order it.
 
 use archive_model::{Gap, NodeId, NodeKey, ReplicaId, ReplicaKind, ScrubOrder};
-use archive_rpc::{CallError, Identity, Kind, Role};
+use archive_rpc::{CallError, CallErrorKind, Identity, Role};
 use futures_util::future::{join_all, try_join_all};
 use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
@@ -10,7 +10,7 @@ use super::Door;
 use super::acting;
 
 /// Asks every selected node for the state of its scrub, or gives it an order.
-pub(super) async fn run(
+pub(super) async fn run_scrubs(
     door: &Door,
     request: Request<wire::ScrubsRequest>,
 ) -> Result<wire::ScrubsResponse, Status> {
@@ -33,17 +33,17 @@ pub(super) async fn run(
             (None, None) => "everywhere".to_owned(),
         };
         let what = format!("scrubs {whose}: {word}");
-        door.archive.note(who.to_string(), None, what).await?;
+        door.archive.note_line(who.to_string(), None, what).await?;
     }
     let nodes = nodes(door, replica.as_ref(), only.as_ref()).await?;
     if nodes.is_empty() && (only.is_some() || replica.is_some()) {
-        return Err(Kind::NotFound.status("no node or replica of that name is known"));
+        return Err(CallErrorKind::NotFound.to_status("no node or replica of that name is known"));
     }
     // The nodes are asked at once: one that does not answer delays none of the others.
     let calls = &door.archive.calls;
     let asking = nodes
         .iter()
-        .map(|key| calls.answered(calls.replicas.scrub(&key.replica, &key.node, order)));
+        .map(|key| calls.answered_call(calls.replicas.order_scrub(&key.replica, &key.node, order)));
     let mut answer = wire::ScrubsResponse::default();
     for (key, asked) in nodes.iter().zip(join_all(asking).await) {
         match asked {
@@ -51,7 +51,7 @@ pub(super) async fn run(
                 replica: key.replica.to_string(),
                 state: Some(fields::scrub_state(state)),
             }),
-            Err(error) if error.kind == Kind::Invalid => return Err(error.into()),
+            Err(error) if error.kind == CallErrorKind::Invalid => return Err(error.into()),
             Err(error) => answer.gaps.push(gap(key, error.reason)),
         }
     }
@@ -94,9 +94,9 @@ fn order(request: &Request<wire::ScrubsRequest>) -> Result<(ScrubOrder, Option<S
         }
     };
     let identity = Identity::from_request(request)?;
-    if !identity.has(Role::Officer) {
+    if !identity.has_role(Role::Officer) {
         let said = format!("{identity} may see scrubs, but not order them; an officer may");
-        return Err(Kind::Refused.status(said));
+        return Err(CallErrorKind::Refused.to_status(said));
     }
     Ok((order, Some(word)))
 }

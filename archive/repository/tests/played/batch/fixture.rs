@@ -58,7 +58,7 @@ impl BatchFixture {
             lab,
             endpoint,
             replica: played,
-            hand: ManualClock::running(Clock::system().now()),
+            hand: ManualClock::running_from(Clock::system_clock().now()),
             settings: BatchSettings {
                 running: 64,
                 ..BatchSettings::default()

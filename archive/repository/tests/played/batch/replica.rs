@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use archive_rpc::Kind;
+use archive_rpc::CallErrorKind;
 use parking_lot::{Mutex, MutexGuard};
 use proto_archive::wire::batch_failure::Kind as Failure;
 use proto_archive::wire::batch_run_request::Step as Asked;
@@ -212,7 +212,7 @@ impl Node for PlayedNode {
     ) -> Result<Response<BoxStream<BatchRunResponse>>, Status> {
         if self.id == "n-3" {
             self.replica.script().breaks += 1;
-            return Err(Kind::Storage.status("the catalog is damaged"));
+            return Err(CallErrorKind::Storage.to_status("the catalog is damaged"));
         }
         let mut asked = request.into_inner();
         let first = asked.message().await?.and_then(|first| first.step);
@@ -279,7 +279,7 @@ impl Node for PlayedNode {
         use batch_reduce_request::Step as In;
         use batch_reduce_response::{End, Ready, Step as Out};
         if self.id == "n-3" {
-            return Err(Kind::Busy.status("2 reduce steps run here already"));
+            return Err(CallErrorKind::Busy.to_status("2 reduce steps run here already"));
         }
         let mut asked = request.into_inner();
         let (reduces, is_known) = {

@@ -50,7 +50,7 @@ async fn certificates_are_made_for_whatever_host() {
         asked: Mutex::default(),
     });
     let made: Arc<dyn MakeCertificate> = Arc::clone(&maker) as _;
-    let acceptor = BrowserAcceptor::making(made, BrowserOptions::default());
+    let acceptor = BrowserAcceptor::making_certificates(made, BrowserOptions::default());
     let acceptor = Arc::new(acceptor.expect("acceptor"));
     let mut site = Site::start(Arc::clone(&acceptor)).await;
     let browser = folder.browser();
@@ -68,7 +68,7 @@ async fn certificates_are_made_for_whatever_host() {
         let refused = site.outcome().await.expect_err(host).to_string();
         assert!(refused.contains(why) && refused.contains(host), "{refused}");
     }
-    acceptor.reload(now()).expect("forgotten");
+    acceptor.reload_certificates(now()).expect("forgotten");
     site.visit(&browser, "a.example").await.expect("again");
     assert_eq!(maker.count.load(Ordering::Relaxed), 6, "made anew");
 }
@@ -82,7 +82,7 @@ async fn address_that_was_named_before_counts() {
         count: AtomicUsize::new(0),
         asked: Mutex::default(),
     };
-    let acceptor = BrowserAcceptor::making(Arc::new(maker), BrowserOptions::default());
+    let acceptor = BrowserAcceptor::making_certificates(Arc::new(maker), BrowserOptions::default());
     let acceptor = acceptor.expect("acceptor");
     let browser = folder.browser();
     for (meant, host, is_shown) in [

@@ -40,7 +40,7 @@ impl Plan for TestPlan {
         Reduce::Concatenate
     }
 
-    fn start(&self, control: &Control) -> Result<Box<dyn Job + '_>, JobError> {
+    fn start(&self, control: &StopControl) -> Result<Box<dyn Job + '_>, BatchJobError> {
         let now = self.files.now.fetch_add(1, Ordering::Relaxed) + 1;
         self.files.most.fetch_max(now, Ordering::Relaxed);
         Ok(Box::new(TestJob {
@@ -52,7 +52,7 @@ impl Plan for TestPlan {
 
 struct TestJob<'a> {
     test: &'a TestPlan,
-    control: Control,
+    control: StopControl,
 }
 
 impl Drop for TestJob<'_> {
@@ -71,17 +71,17 @@ impl Job for TestJob<'_> {
         }
     }
 
-    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), JobError> {
+    fn begin(&mut self, file: &File, out: &mut dyn Sink) -> Result<(), BatchJobError> {
         match self.test.does {
             TestDeed::Copy => {}
             TestDeed::Spin => loop {
-                self.control.check()?;
+                self.control.check_stop()?;
                 std::hint::spin_loop();
             },
             TestDeed::Work(millis) => {
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_millis(millis) {
-                    self.control.check()?;
+                    self.control.check_stop()?;
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
@@ -99,7 +99,7 @@ impl Job for TestJob<'_> {
         Ok(())
     }
 
-    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), JobError> {
+    fn bytes(&mut self, bytes: &[u8], out: &mut dyn Sink) -> Result<(), BatchJobError> {
         Ok(out.write(bytes)?)
     }
 }
@@ -138,7 +138,7 @@ impl TestNode {
 
 struct StartedJob {
     running: RunningJob,
-    control: Control,
+    control: StopControl,
     stop: CancellationToken,
     written: Arc<AtomicU64>,
     files: Arc<FileCount>,
@@ -160,7 +160,7 @@ fn begin_as(
     output: u64,
     program: &Program,
 ) -> StartedJob {
-    let control = Control::default();
+    let control = StopControl::default();
     let stop = CancellationToken::new();
     let written = Arc::new(AtomicU64::new(0));
     let files = Arc::new(FileCount::default());
@@ -179,9 +179,9 @@ fn begin_as(
         stop: stop.clone(),
     };
     StartedJob {
-        running: RunningJob::begin(
+        running: RunningJob::begin_job(
             node_jobs,
-            node_jobs.slot(JobClass::Research).unwrap(),
+            node_jobs.take_slot(JobClass::Research).unwrap(),
             order,
         ),
         control,
@@ -194,7 +194,7 @@ fn begin_as(
 /// Collects all files with their output.
 async fn all(
     running: &mut RunningJob,
-) -> Result<Vec<(archive_model::FileOutcome, Vec<u8>)>, EarlyEnd> {
+) -> Result<Vec<(archive_model::BatchFileOutcome, Vec<u8>)>, EarlyEnd> {
     let mut files = Vec::new();
     let mut half = Vec::new();
     loop {
@@ -227,7 +227,7 @@ async fn damage_costs_its_own_file_and_is_filed() {
             .disks
             .find_layout(&volume)
             .unwrap()
-            .target(&name)
+            .target_paths(&name)
     };
     let flip = |path: &std::path::Path, at: usize| {
         let mut bytes = std::fs::read(path).unwrap();
@@ -399,7 +399,7 @@ async fn endless_job_keeps_no_other_waiting() {
     }
     let mut beside = begin(&node_jobs, TestDeed::Write(1), u64::MAX);
     assert_eq!(all(&mut beside.running).await.unwrap().len(), 5);
-    assert_eq!(endless.control.why(), None, "it goes on");
+    assert_eq!(endless.control.stop_reason(), None, "it goes on");
     drop((endless, beside));
     fixture.quiet().await;
 }
@@ -421,12 +421,18 @@ async fn more_output_than_allowed_ends_the_job() {
     let mut limited = open();
     limited.spec.as_mut().unwrap().output = 8;
     let (heard, ended) = run_to_end(&fixture, limited).await;
-    assert_eq!(Kind::from_status(&ended.unwrap_err()), Kind::NoSpace);
+    assert_eq!(
+        CallErrorKind::from_status(&ended.unwrap_err()),
+        CallErrorKind::NoSpace
+    );
     assert_eq!(heard.names(), ["f0", "f1"]);
     let mut short = open();
     short.left_ms = 0;
     let (_, ended) = super::run_to_end(&fixture, short).await;
-    assert_eq!(Kind::from_status(&ended.unwrap_err()), Kind::TimedOut);
+    assert_eq!(
+        CallErrorKind::from_status(&ended.unwrap_err()),
+        CallErrorKind::TimedOut
+    );
 }
 
 /// Fails if a panic of a job ends the job, or the node.

@@ -60,7 +60,11 @@ async fn invalid_job_is_refused_by_its_field() {
         assert_eq!(field(&ends(&fixture, steps).await), named);
     }
     let unknown = ends(&fixture, spec(&|spec| spec.job = "mine-bitcoin".to_owned())).await;
-    assert_eq!(Kind::from_status(&unknown), Kind::NotFound, "{unknown}");
+    assert_eq!(
+        CallErrorKind::from_status(&unknown),
+        CallErrorKind::NotFound,
+        "{unknown}"
+    );
     assert_eq!(fixture.counters.jobs.get(), 0);
 }
 
@@ -70,22 +74,34 @@ async fn component_is_exactly_what_was_announced() {
     let fixture = TestNode::new();
     let open = |size| batch_run_request::Step::Open(component(size));
     for (steps, kind, says) in [
-        (vec![open(9), piece(10)], Kind::Invalid, "10 came"),
-        (vec![open(9), piece(4), piece(6)], Kind::Invalid, "10 came"),
-        (vec![open(9), piece(0)], Kind::Invalid, "0 bytes"),
+        (vec![open(9), piece(10)], CallErrorKind::Invalid, "10 came"),
+        (
+            vec![open(9), piece(4), piece(6)],
+            CallErrorKind::Invalid,
+            "10 came",
+        ),
+        (vec![open(9), piece(0)], CallErrorKind::Invalid, "0 bytes"),
         (
             vec![open(3 << 20), piece((1 << 20) + 1)],
-            Kind::Invalid,
+            CallErrorKind::Invalid,
             "1048577 bytes",
         ),
-        (vec![open(9), open(9)], Kind::Invalid, "component"),
-        (vec![open(9), piece(9)], Kind::Mismatch, "send that one"),
-        (vec![open(9), piece(8)], Kind::TimedOut, "stalled"),
-        (vec![], Kind::TimedOut, "stalled"),
-        (vec![open((64 << 20) + 1)], Kind::Invalid, "component_size"),
+        (vec![open(9), open(9)], CallErrorKind::Invalid, "component"),
+        (
+            vec![open(9), piece(9)],
+            CallErrorKind::Mismatch,
+            "send that one",
+        ),
+        (vec![open(9), piece(8)], CallErrorKind::TimedOut, "stalled"),
+        (vec![], CallErrorKind::TimedOut, "stalled"),
+        (
+            vec![open((64 << 20) + 1)],
+            CallErrorKind::Invalid,
+            "component_size",
+        ),
     ] {
         let status = ends(&fixture, steps).await;
-        assert_eq!(Kind::from_status(&status), kind, "{status}");
+        assert_eq!(CallErrorKind::from_status(&status), kind, "{status}");
         assert!(status.message().contains(says), "{status}");
     }
     // Bytes that are announced and come, and are no component.
@@ -97,7 +113,11 @@ async fn component_is_exactly_what_was_announced() {
         batch_run_request::Step::Component(bytes.to_vec().into()),
     ];
     let status = ends(&fixture, steps).await;
-    assert_eq!(Kind::from_status(&status), Kind::Mismatch, "{status}");
+    assert_eq!(
+        CallErrorKind::from_status(&status),
+        CallErrorKind::Mismatch,
+        "{status}"
+    );
     assert!(status.message().contains("refused"), "{status}");
     assert_eq!(fixture.counters.jobs.get(), 0);
     assert_eq!(fixture.node_jobs.compiling.available_permits(), 1);
@@ -151,7 +171,11 @@ async fn places_of_jobs_are_limited_per_class() {
     }
     assert_eq!(fixture.counters.jobs.get(), 4);
     let status = ends(&fixture, vec![batch_run_request::Step::Open(open())]).await;
-    assert_eq!(Kind::from_status(&status), Kind::Busy, "{status}");
+    assert_eq!(
+        CallErrorKind::from_status(&status),
+        CallErrorKind::Busy,
+        "{status}"
+    );
     // The index has places of its own, and no more than those.
     let of_index = |open: batch_run_request::Open| batch_run_request::Open {
         of_index: true,
@@ -167,7 +191,11 @@ async fn places_of_jobs_are_limited_per_class() {
     }
     let third = batch_run_request::Step::Open(of_index(open()));
     let status = ends(&fixture, vec![third]).await;
-    assert_eq!(Kind::from_status(&status), Kind::Busy, "{status}");
+    assert_eq!(
+        CallErrorKind::from_status(&status),
+        CallErrorKind::Busy,
+        "{status}"
+    );
     assert!(status.message().contains("of the index"), "{status}");
     drop(waiting);
     eventually("no job is left", PATIENCE, async || {

@@ -15,7 +15,7 @@ impl Reducer {
     async fn begin(node_jobs: &Arc<NodeJobs>, first: Request) -> Self {
         let (says, said) = mpsc::channel(4);
         let idle = Duration::from_millis(500);
-        let answers = reduce::run(node_jobs, idle, ReceiverStream::new(said)).into_inner();
+        let answers = reduce::run_reduce(node_jobs, idle, ReceiverStream::new(said)).into_inner();
         let reducer = Self { says, answers };
         reducer.say(first).await;
         reducer
@@ -66,14 +66,18 @@ async fn invalid_or_stalled_reduce_step_is_refused() {
     for (steps, kind, says) in [
         (
             vec![piece(&bytes[..4]), piece(&bytes[4..])],
-            Kind::Mismatch,
+            CallErrorKind::Mismatch,
             "refused",
         ),
-        (vec![piece(&long[1..])], Kind::Mismatch, "send that one"),
-        (vec![piece(&long)], Kind::Invalid, "20 came"),
-        (vec![piece(b"")], Kind::Invalid, "0 bytes"),
-        (vec![data()], Kind::Invalid, "component"),
-        (vec![piece(b"no")], Kind::TimedOut, "stalled"),
+        (
+            vec![piece(&long[1..])],
+            CallErrorKind::Mismatch,
+            "send that one",
+        ),
+        (vec![piece(&long)], CallErrorKind::Invalid, "20 came"),
+        (vec![piece(b"")], CallErrorKind::Invalid, "0 bytes"),
+        (vec![data()], CallErrorKind::Invalid, "component"),
+        (vec![piece(b"no")], CallErrorKind::TimedOut, "stalled"),
     ] {
         let mut reducer = Reducer::begin(node_jobs, open_of(bytes)).await;
         assert!(matches!(reducer.next().await.unwrap(), Answer::Want(_)));
@@ -81,7 +85,7 @@ async fn invalid_or_stalled_reduce_step_is_refused() {
             reducer.say(step).await;
         }
         let status = reducer.next().await.unwrap_err();
-        assert_eq!(Kind::from_status(&status), kind, "{status}");
+        assert_eq!(CallErrorKind::from_status(&status), kind, "{status}");
         assert!(status.message().contains(says), "{status}");
     }
     let built_in = |spec: &mut wire::BatchSpec| {
@@ -119,7 +123,11 @@ async fn reduce_steps_have_two_places() {
     }
     let mut third = Reducer::begin(node_jobs, open_of(b"x")).await;
     let status = third.next().await.unwrap_err();
-    assert_eq!(Kind::from_status(&status), Kind::Busy, "{status}");
+    assert_eq!(
+        CallErrorKind::from_status(&status),
+        CallErrorKind::Busy,
+        "{status}"
+    );
     assert!(status.message().contains("batch_node.reduces"), "{status}");
     assert!(run_to_end(&fixture, super::open()).await.1.is_ok());
     drop(waiting);

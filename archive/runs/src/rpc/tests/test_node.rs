@@ -24,7 +24,7 @@ pub(super) struct TestNode {
 
 impl TestNode {
     pub(super) fn new() -> Self {
-        let clock = Clock::system();
+        let clock = Clock::system_clock();
         let mut machine = NodeMachine::with_disks(&["one", "two"]);
         machine.now = clock.now();
         machine.init("v1", "one");

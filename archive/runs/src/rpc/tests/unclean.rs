@@ -40,6 +40,10 @@ async fn job_is_noted_before_it_runs() {
         (node_jobs, data) = (Arc::new(again.unwrap()), left);
     }
     let refused = begin(&node_jobs).await.err().expect("a refusal");
-    assert_eq!(Kind::from_status(&refused), Kind::Unavailable, "{refused}");
+    assert_eq!(
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::Unavailable,
+        "{refused}"
+    );
     assert!(refused.message().contains("2 times"), "{refused}");
 }

@@ -1,6 +1,6 @@
 //! Which copies are given up when a depositor asks.
 
-use archive_decisions::store::{Content, Phase, ReplicaRecord};
+use archive_decisions::store::{Content, NamePhase, ReplicaRecord};
 use archive_ledger::anomalies::{AnomalyRecord, DatedReason};
 use archive_ledger::standing::{ReplicaRow, Retirement};
 use archive_model::{
@@ -18,11 +18,11 @@ fn record() -> FileRecord {
         state: ReplicaState::UploadCompleted,
         node: Some(NodeId::new(&format!("{name}-1")).unwrap()),
         volume: Some(VolumeId::new(&format!("v-{name}")).unwrap()),
-        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+        ..ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
     };
     FileRecord {
         name: FileName::new("a").unwrap(),
-        phase: Phase::Complete,
+        phase: NamePhase::Complete,
         upload: None,
         content: Some(Content {
             root: Root::from_bytes([1; 32]),
@@ -61,11 +61,11 @@ fn filed(replica: &str, kind: AnomalyKind, is_accepted: bool) -> AnomalyRow {
 /// Returns the events as `replica gone` or `replica wanted`.
 fn lost_copies(record: &FileRecord, now: &StandingSnapshot, filed: &[AnomalyRow]) -> Vec<String> {
     let events = given_up(record, now, filed);
-    let text = |event: &Event| {
-        if let Event::Gone { replica } = event {
+    let text = |event: &StoringEvent| {
+        if let StoringEvent::Gone { replica } = event {
             return format!("{replica} gone");
         }
-        let Event::Wanted {
+        let StoringEvent::Wanted {
             replica,
             gone: Some((CopyPlace { node, volume }, _)),
             required: true,
@@ -149,7 +149,7 @@ fn copy_returns_only_where_it_begins_to_count() {
     for copy in open.replicas.values_mut() {
         copy.state = ReplicaState::UploadStarted;
     }
-    let event = |read_back| Event::Completed {
+    let event = |read_back| StoringEvent::Completed {
         replica: id("one"),
         node: NodeId::new("one-1").unwrap(),
         volume: VolumeId::new("v-one").unwrap(),
@@ -163,5 +163,5 @@ fn copy_returns_only_where_it_begins_to_count() {
         assert_eq!(back.is_read, read_back);
         assert!(back.counts_now(&complete) && !back.counts_now(&open));
     }
-    assert!(ReturnedCopy::from_event(&open, &Event::Tick).is_none());
+    assert!(ReturnedCopy::from_event(&open, &StoringEvent::Tick).is_none());
 }

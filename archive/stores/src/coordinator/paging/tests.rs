@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use archive_daemon::clock::ManualClock;
 use archive_decisions::store::{
-    Claim, Content, Effect, Event, FileRecord, Phase, ReplicaRecord, Upload,
+    Claim, Content, Effect, FileRecord, NamePhase, RecordedUpload, ReplicaRecord, StoringEvent,
 };
 use archive_ledger::admin::{Admin, AdminRow};
 use archive_model::{Digests, ReplicaId, ReplicaKind, ReplicaState, Root, StoreFailure, UploadId};
@@ -24,7 +24,7 @@ fn id(text: &str) -> ReplicaId {
 fn bound(name: &str) -> AdminRow {
     let copy = |state| ReplicaRecord {
         state,
-        ..ReplicaRecord::started(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
+        ..ReplicaRecord::started_record(ReplicaKind::Bitarchive, true, Timestamp::UNIX_EPOCH)
     };
     let failed = StoreFailure::Unreachable("node two-1 is silent".to_owned());
     let content = Content {
@@ -34,8 +34,8 @@ fn bound(name: &str) -> AdminRow {
     };
     let record = FileRecord {
         name: FileName::new(name).unwrap(),
-        phase: Phase::Bound,
-        upload: Some(Upload {
+        phase: NamePhase::Bound,
+        upload: Some(RecordedUpload {
             id: UploadId::new("u").unwrap(),
             claim: Claim::from(&content),
         }),
@@ -61,16 +61,16 @@ fn paged_files_each_get_a_bounded_turn() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let count = 3 * MOST + 7;
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for number in 0..count {
         admin
-            .put(&mut changes, &bound(&format!("f-{number:05}")))
+            .put_row(&mut changes, &bound(&format!("f-{number:05}")))
             .unwrap();
     }
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let mut coordinator = coordinator(&admin, &hand);
-    coordinator.resume().unwrap();
+    coordinator.resume_files().unwrap();
     assert!(coordinator.files.is_empty());
     assert_eq!(admin.counts().unwrap().files, count as u64);
 
@@ -97,7 +97,7 @@ fn paged_files_each_get_a_bounded_turn() {
                 continue;
             }
             *asked.entry(done.name.clone()).or_default() += 1;
-            let event = Event::Failed {
+            let event = StoringEvent::Failed {
                 replica: id("two"),
                 reason: StoreFailure::Unreachable("node two-1 is silent".to_owned()),
             };
@@ -120,20 +120,20 @@ fn few_files_stay_in_memory() {
     let _inside = runtime.enter();
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for name in ["a", "b", "c"] {
-        admin.put(&mut changes, &bound(name)).unwrap();
+        admin.put_row(&mut changes, &bound(name)).unwrap();
     }
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let mut coordinator = coordinator(&admin, &hand);
-    coordinator.resume().unwrap();
+    coordinator.resume_files().unwrap();
     let now = hand.clock().now();
     assert!(coordinator.paging.is_due(now));
     let mut decided = Vec::new();
     coordinator.page_in(now, &mut decided).unwrap();
     assert_eq!((decided.len(), coordinator.files.len()), (3, 3));
-    assert_eq!(coordinator.paging.due(), None);
+    assert_eq!(coordinator.paging.next_due(), None);
 }
 
 /// Fails if a file gives up its place in memory between the decision about it and the batch that remembers it.
@@ -144,16 +144,16 @@ fn order_in_full_memory_reaches_the_row() {
     let directory = tempfile::tempdir().unwrap();
     let admin = Admin::init(directory.path()).unwrap();
     let mut complete = bound("x");
-    complete.record.phase = Phase::Complete;
+    complete.record.phase = NamePhase::Complete;
     for copy in complete.record.replicas.values_mut() {
         copy.state = ReplicaState::UploadCompleted;
     }
-    let mut changes = admin.change();
-    admin.put(&mut changes, &complete).unwrap();
-    admin.commit(changes).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &complete).unwrap();
+    admin.commit_changes(changes).unwrap();
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let mut coordinator = coordinator(&admin, &hand);
-    coordinator.resume().unwrap();
+    coordinator.resume_files().unwrap();
     let now = hand.clock().now();
     for number in 0..MOST {
         let row = bound(&format!("f-{number:05}"));
@@ -166,20 +166,22 @@ fn order_in_full_memory_reaches_the_row() {
     let (done, is_done) = tokio::sync::oneshot::channel();
     let order = CoordinatorMessage::Ordered {
         name: complete.record.name.clone(),
-        event: Event::Withdrawn {
+        event: StoringEvent::Withdrawn {
             replica: id("one"),
             why: "r1: not ours".to_owned(),
         },
         who: "custodian/c, approved by custodian/d".to_owned(),
         done,
     };
-    let deferred = coordinator.round(vec![Wake::Message(order)], None).unwrap();
+    let deferred = coordinator
+        .do_round(vec![Wake::Message(order)], None)
+        .unwrap();
     assert!(deferred.is_none(), "somebody waits for it");
     is_done.blocking_recv().unwrap();
     let stamp =
-        || archive_ledger::admin::stamp::read(&directory.path().join("admin.stamp")).unwrap();
+        || archive_ledger::admin::stamp::read_stamp(&directory.path().join("admin.stamp")).unwrap();
     let told = stamp();
-    admin.stamp().unwrap();
+    admin.write_stamp().unwrap();
     assert_eq!(stamp(), told, "stamped before anybody was told");
     let row = admin.file(&complete.record.name).unwrap().unwrap();
     let state = &row.record.replicas[&id("one")].state;
@@ -199,7 +201,7 @@ fn decision_about_an_absent_file_is_an_error() {
     let mut coordinator = coordinator(&admin, &hand);
     let name = FileName::new("x").unwrap();
     let decided = FileDecision::by_itself(name.clone(), vec![Effect::Persist]);
-    let acted = coordinator.act(vec![decided]);
+    let acted = coordinator.act_on_decisions(vec![decided]);
     assert!(
         matches!(&acted, Err(CoordinatorError::Absent(absent)) if *absent == name),
         "{acted:?}"
@@ -216,21 +218,21 @@ fn unawaited_news_is_written_with_the_next() {
     let hand = ManualClock::new(Timestamp::from_second(1_000_000_000).unwrap());
     let mut coordinator = coordinator(&admin, &hand);
     let now = hand.clock().now();
-    let mut changes = admin.change();
+    let mut changes = admin.begin_changes();
     for name in ["a", "b"] {
         let row = bound(name);
-        admin.put(&mut changes, &row).unwrap();
+        admin.put_row(&mut changes, &row).unwrap();
         let (active, _) = Active::restore(row, now, &coordinator.parts.limits);
         coordinator
             .files
             .insert(FileName::new(name).unwrap(), active);
     }
-    admin.commit(changes).unwrap();
+    admin.commit_changes(changes).unwrap();
     let reason = StoreFailure::Unreachable("just now".to_owned());
     let news = |name: &str| {
         Wake::Message(CoordinatorMessage::Happened {
             name: FileName::new(name).unwrap(),
-            event: Event::Failed {
+            event: StoringEvent::Failed {
                 replica: id("two"),
                 reason: reason.clone(),
             },
@@ -243,18 +245,23 @@ fn unawaited_news_is_written_with_the_next() {
     let over = tokio::time::Instant::now();
     let later = over + Duration::from_hours(1);
 
-    let deferred = coordinator.round(vec![news("a")], Some((Vec::new(), later)));
+    let deferred = coordinator.do_round(vec![news("a")], Some((Vec::new(), later)));
     let deferred = deferred.unwrap();
     assert!(deferred.is_some() && !has("a"));
-    let deferred = coordinator.round(vec![news("b")], deferred).unwrap();
+    let deferred = coordinator.do_round(vec![news("b")], deferred).unwrap();
     assert!(deferred.is_some() && !has("b"));
     let (settled, is_settled) = tokio::sync::oneshot::channel();
     let settle = Wake::Message(CoordinatorMessage::Settle(settled));
-    assert!(coordinator.round(vec![settle], deferred).unwrap().is_none());
+    assert!(
+        coordinator
+            .do_round(vec![settle], deferred)
+            .unwrap()
+            .is_none()
+    );
     is_settled.blocking_recv().unwrap();
     assert!(has("a") && has("b"), "written with what somebody waits for");
 
-    let deferred = coordinator.round(vec![news("a")], Some((Vec::new(), over)));
+    let deferred = coordinator.do_round(vec![news("a")], Some((Vec::new(), over)));
     assert!(deferred.unwrap().is_none(), "it was deferred long enough");
 }
 
@@ -272,28 +279,28 @@ fn failed_copy_shows_retry_until_stored() {
     let now = hand.clock().now();
     let name = row.record.name.clone();
     let content = row.record.content.clone().unwrap();
-    let mut changes = admin.change();
-    admin.put(&mut changes, &row).unwrap();
-    admin.commit(changes).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row).unwrap();
+    admin.commit_changes(changes).unwrap();
     let (active, _) = Active::restore(row, now, &coordinator.parts.limits);
     coordinator.files.insert(name.clone(), active);
     let mut hears = |event| {
         let name = name.clone();
         let message = Wake::Message(CoordinatorMessage::Happened { name, event });
         let over = Some((Vec::new(), tokio::time::Instant::now()));
-        assert!(coordinator.round(vec![message], over).unwrap().is_none());
+        assert!(coordinator.do_round(vec![message], over).unwrap().is_none());
         coordinator
             .parts
             .retries
-            .times(&FileName::new("a").unwrap())
+            .retry_times(&FileName::new("a").unwrap())
     };
-    let times = hears(Event::Failed {
+    let times = hears(StoringEvent::Failed {
         replica: id("two"),
         reason: StoreFailure::Unreachable("just now".to_owned()),
     });
     assert!(times.keys().eq([&id("two")]), "{times:?}");
     assert!(times[&id("two")] > now, "{times:?}");
-    let times = hears(Event::Completed {
+    let times = hears(StoringEvent::Completed {
         replica: id("two"),
         node: "two-1".parse().unwrap(),
         volume: "v".parse().unwrap(),

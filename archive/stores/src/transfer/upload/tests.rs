@@ -15,7 +15,7 @@ async fn monitor_that_never_places_is_given_up() {
     let (mut transfers, _letters) = scripted.transfers();
     let hand = ManualClock::new(Timestamp::UNIX_EPOCH);
     transfers.calls.clock = hand.clock();
-    let item = Item {
+    let item = StoringFile {
         name: FileName::new("a.warc").unwrap(),
         upload: UploadId::new("u1").unwrap(),
         size: 7,
@@ -26,6 +26,6 @@ async fn monitor_that_never_places_is_given_up() {
     let Err(error) = opened else {
         panic!("it was given a place")
     };
-    assert_eq!(error.kind, Kind::TimedOut, "{error}");
+    assert_eq!(error.kind, CallErrorKind::TimedOut, "{error}");
     assert!(error.reason.starts_with("replica one"), "{error}");
 }

@@ -2,11 +2,11 @@
 //! bugs are seeded together.
 
 use archive_client::preservation::{
-    AnomalySelection, AtticEntry, AtticSelection, AuditLine, AuditSelection, Bootstrap, CheckOrder,
-    NotifyOutcome, Repair, RepairOrder, ReplacedCopy, Replacement, Request, ScrubSelection, Scrubs,
-    VolumeOrder,
+    AnomalySelection, AtticEntry, AtticSelection, AuditSelection, Bootstrap, CheckOrder,
+    CopyReplacement, HeldAuditLine, NotifyOutcome, Repair, RepairOrder, ReplacedCopy,
+    RequestRecord, ScrubSelection, Scrubs, VolumeOrder,
 };
-use archive_client::{Answer, ClientError, Keeper, Preservation, Steps};
+use archive_client::{ArchiveSteps, CallFuture, ClientError, Keeper, Preservation};
 use archive_model::{
     Act, AtticPlace, CheckStep, FileCopy, FileName, FiledAnomaly, Mode, NodeSelector, NodeState,
     ReplicaId, ScrubOrder,
@@ -23,7 +23,10 @@ struct SeededKeeper(Keeper);
 
 impl SeededKeeper {
     /// Turns a refusal into a success, with any request as its result.
-    async fn obey(&self, answer: Result<Request, ClientError>) -> Result<Request, ClientError> {
+    async fn obey(
+        &self,
+        answer: Result<RequestRecord, ClientError>,
+    ) -> Result<RequestRecord, ClientError> {
         match answer {
             Err(refused) => self.0.requests(true).await?.pop().ok_or(refused),
             done => done,
@@ -33,7 +36,7 @@ impl SeededKeeper {
 
 impl Preservation for SeededKeeper {
     /// A replica is left out of the reports.
-    fn check<'a>(&'a self, order: &'a CheckOrder) -> Answer<'a, Steps<CheckStep>> {
+    fn check<'a>(&'a self, order: &'a CheckOrder) -> CallFuture<'a, ArchiveSteps<CheckStep>> {
         Box::pin(async move {
             let steps = self.0.check(order).await?;
             let is_of_two = |step: &CheckStep| match step {
@@ -41,15 +44,18 @@ impl Preservation for SeededKeeper {
                 CheckStep::Progress(_) | CheckStep::Anomaly(_) => false,
             };
             let steps = steps.filter(move |step| !step.as_ref().is_ok_and(is_of_two));
-            Ok(Steps::new(steps))
+            Ok(ArchiveSteps::new(steps))
         })
     }
 
-    fn anomalies<'a>(&'a self, selection: &'a AnomalySelection) -> Answer<'a, Steps<FiledAnomaly>> {
+    fn anomalies<'a>(
+        &'a self,
+        selection: &'a AnomalySelection,
+    ) -> CallFuture<'a, ArchiveSteps<FiledAnomaly>> {
         self.0.anomalies(selection)
     }
 
-    fn repair<'a>(&'a self, order: &'a RepairOrder) -> Answer<'a, Steps<Repair>> {
+    fn repair<'a>(&'a self, order: &'a RepairOrder) -> CallFuture<'a, ArchiveSteps<Repair>> {
         self.0.repair(order)
     }
 
@@ -57,74 +63,80 @@ impl Preservation for SeededKeeper {
         &'a self,
         selection: &'a ScrubSelection,
         order: ScrubOrder,
-    ) -> Answer<'a, Scrubs> {
+    ) -> CallFuture<'a, Scrubs> {
         self.0.scrubs(selection, order)
     }
 
     fn replace<'a>(
         &'a self,
-        replacement: &'a Replacement,
+        replacement: &'a CopyReplacement,
         watch: &'a (dyn Fn(u64) + Send + Sync),
-    ) -> Answer<'a, ReplacedCopy> {
+    ) -> CallFuture<'a, ReplacedCopy> {
         self.0.replace(replacement, watch)
     }
 
-    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> Answer<'a, FileCopy> {
+    fn adopt<'a>(&'a self, name: &'a FileName, replica: &'a ReplicaId) -> CallFuture<'a, FileCopy> {
         self.0.adopt(name, replica)
     }
 
-    fn attics<'a>(&'a self, selection: &'a AtticSelection) -> Answer<'a, Steps<AtticEntry>> {
+    fn attics<'a>(
+        &'a self,
+        selection: &'a AtticSelection,
+    ) -> CallFuture<'a, ArchiveSteps<AtticEntry>> {
         self.0.attics(selection)
     }
 
-    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> Answer<'a, FileCopy> {
+    fn restore<'a>(&'a self, place: &'a AtticPlace, reason: &'a str) -> CallFuture<'a, FileCopy> {
         self.0.restore(place, reason)
     }
 
-    fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> Answer<'a, Request> {
+    fn ask<'a>(&'a self, act: &'a Act, reason: &'a str) -> CallFuture<'a, RequestRecord> {
         self.0.ask(act, reason)
     }
 
-    fn requests(&self, all: bool) -> Answer<'_, Vec<Request>> {
+    fn requests(&self, all: bool) -> CallFuture<'_, Vec<RequestRecord>> {
         self.0.requests(all)
     }
 
     /// Everybody approves everything.
-    fn approve<'a>(&'a self, id: &'a str) -> Answer<'a, Request> {
+    fn approve<'a>(&'a self, id: &'a str) -> CallFuture<'a, RequestRecord> {
         Box::pin(async move { self.obey(self.0.approve(id).await).await })
     }
 
-    fn withdraw<'a>(&'a self, id: &'a str) -> Answer<'a, Request> {
+    fn withdraw<'a>(&'a self, id: &'a str) -> CallFuture<'a, RequestRecord> {
         self.0.withdraw(id)
     }
 
-    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> Answer<'a, NodeState> {
+    fn volume<'a>(&'a self, order: &'a VolumeOrder) -> CallFuture<'a, NodeState> {
         self.0.volume(order)
     }
 
-    fn node<'a>(&'a self, node: &'a NodeSelector, mode: Mode) -> Answer<'a, NodeState> {
+    fn node<'a>(&'a self, node: &'a NodeSelector, mode: Mode) -> CallFuture<'a, NodeState> {
         self.0.node(node, mode)
     }
 
-    fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> Answer<'a, Bootstrap> {
+    fn bootstrap<'a>(&'a self, replica: &'a ReplicaId) -> CallFuture<'a, Bootstrap> {
         self.0.bootstrap(replica)
     }
 
     /// The lines of depositors are left out.
-    fn audit<'a>(&'a self, selection: &'a AuditSelection) -> Answer<'a, Steps<AuditLine>> {
+    fn audit<'a>(
+        &'a self,
+        selection: &'a AuditSelection,
+    ) -> CallFuture<'a, ArchiveSteps<HeldAuditLine>> {
         Box::pin(async move {
             let lines = self.0.audit(selection).await?;
-            let is_theirs = |line: &AuditLine| line.who.starts_with("harvester/");
+            let is_theirs = |line: &HeldAuditLine| line.who.starts_with("harvester/");
             let lines = lines.filter(move |line| !line.as_ref().is_ok_and(is_theirs));
-            Ok(Steps::new(lines))
+            Ok(ArchiveSteps::new(lines))
         })
     }
 
-    fn export(&self) -> Answer<'_, Steps<Bytes>> {
+    fn export(&self) -> CallFuture<'_, ArchiveSteps<Bytes>> {
         self.0.export()
     }
 
-    fn notify_test(&self) -> Answer<'_, NotifyOutcome> {
+    fn notify_test(&self) -> CallFuture<'_, NotifyOutcome> {
         self.0.notify_test()
     }
 }

@@ -11,7 +11,7 @@ impl CrawlOwner {
     /// Restores what earlier processes have decided, and adds the seeds.
     pub(super) fn begin_crawl(&mut self) -> Result<(), CrawlError> {
         let frontier = self.recorder.frontier();
-        let totals = frontier.totals();
+        let totals = frontier.queue_totals();
         (self.progress.fetched, self.progress.bytes) = (totals.successes, totals.bytes);
         self.progress.failed = totals.errors;
         let accepted = frontier.accepted_seeds().map_err(RecorderError::from)?;
@@ -21,7 +21,7 @@ impl CrawlOwner {
         }
         self.allowed.extend(self.job.order.allowed_networks(&added));
         let wanted = frontier.desired_state().map_err(RecorderError::from)?;
-        let queued = frontier.waiting();
+        let queued = frontier.waiting_uris();
         if queued > 0 || totals.total > 0 {
             self.notify(CrawlNotice::Resumed {
                 fetched: totals.successes,

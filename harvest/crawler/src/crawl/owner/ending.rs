@@ -6,7 +6,7 @@ use archive_durable::Space;
 use archive_model::{ByteSize, Period};
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::{FetchStatus, TryDecision};
-use harvest_policy::turns::Moment;
+use harvest_policy::turns::CrawlMoment;
 
 use super::login::login_name;
 use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC};
@@ -40,10 +40,10 @@ impl CrawlOwner {
             .is_none_or(|limit| begun < limit)
     }
 
-    pub(super) fn check_limits(&mut self, now: Moment) {
+    pub(super) fn check_limits(&mut self, now: CrawlMoment) {
         let limits = &self.job.order.limits;
         let reached = |limit: Option<u64>, value| limit.is_some_and(|limit| value >= limit);
-        let running = self.running.at(now);
+        let running = self.running.time_at(now);
         let end = if reached(limits.max_objects, self.progress.fetched) {
             CrawlEnd::ObjectLimit
         } else if reached(limits.max_bytes.map(ByteSize::bytes), self.progress.bytes) {
@@ -72,7 +72,7 @@ impl CrawlOwner {
     pub(super) fn check_conditions(&mut self) -> Result<(), CrawlError> {
         let now = self.now();
         // An upload, or a person, makes room.
-        let space = Space::measure(&self.directory).map_err(RecorderError::from)?;
+        let space = Space::measure_space(&self.directory).map_err(RecorderError::from)?;
         let lacked_space = self.progress.lacks_space;
         self.progress.lacks_space = space.free < self.min_free;
         if !self.progress.lacks_space {
@@ -96,8 +96,8 @@ impl CrawlOwner {
             // Nobody makes room. A person does, or moves the job, and resumes it.
             self.decide_end(CrawlEnd::Suspended);
         }
-        self.running.set(now, !self.holds_fetches());
-        let running = self.running.at(now);
+        self.running.set_running(now, !self.holds_fetches());
+        let running = self.running.time_at(now);
         let is_due = running >= self.kept_running.saturating_add(KEEP_RUNNING);
         if is_due {
             self.kept_running = running;
@@ -115,13 +115,13 @@ impl CrawlOwner {
     }
 
     /// Returns whether nothing was finished for too long, and only tries that failed before are left.
-    fn is_idle(&self, now: Moment) -> bool {
+    fn is_idle(&self, now: CrawlMoment) -> bool {
         let idle = self.job.order.limits.idle.duration();
         !self.holds_fetches()
             && self.in_flight.is_empty()
             && self.finished.is_empty()
             && now.saturating_sub(self.last_finished) >= idle
-            && self.recorder.frontier().waiting() > 0
+            && self.recorder.frontier().waiting_uris() > 0
             && self.recorder.frontier().has_only_retries()
     }
 
@@ -140,7 +140,7 @@ impl CrawlOwner {
     }
 
     /// Puts the URI of a fetch of which nothing is recorded back into its queue, which rests until a moment.
-    pub(super) fn put_back_fetch(&mut self, flight: InFlightUri, until: Moment) {
+    pub(super) fn put_back_fetch(&mut self, flight: InFlightUri, until: CrawlMoment) {
         if let Some(fetching) = flight.fetching {
             self.turns.end_request(fetching.address, until);
         }
@@ -148,14 +148,14 @@ impl CrawlOwner {
     }
 
     /// Puts a URI in flight that is not being fetched back into its queue, which rests until a moment.
-    pub(super) fn put_back_waiting(&mut self, ticket: RequestTicket, until: Moment) {
+    pub(super) fn put_back_waiting(&mut self, ticket: RequestTicket, until: CrawlMoment) {
         if let Some(flight) = self.in_flight.remove(&ticket) {
             self.put_back_subject(flight.subject, until);
         }
     }
 
     /// Puts a URI back into its queue, or those that have waited for an answer of their host.
-    fn put_back_subject(&mut self, subject: InFlightSubject, until: Moment) {
+    fn put_back_subject(&mut self, subject: InFlightSubject, until: CrawlMoment) {
         let name = match subject {
             InFlightSubject::Uri(lease) => return self.recorder.put_back(&lease, until),
             InFlightSubject::Robots { asked, .. } => asked,
@@ -218,7 +218,7 @@ impl CrawlOwner {
         let now = self.now();
         let next_sync = self.moment_of(synced).saturating_add(SYNC);
         let limit = self.job.order.limits.max_time.map(Period::duration);
-        let left = limit.map(|limit| limit.saturating_sub(self.running.at(now)));
+        let left = limit.map(|limit| limit.saturating_sub(self.running.time_at(now)));
         let limit = left.map(|left| now.saturating_add(left));
         let limit = limit.filter(|_| self.end.is_none() && !self.holds_fetches());
         let cut = self.ending_since.map(|since| since.saturating_add(GRACE));
@@ -234,9 +234,9 @@ impl CrawlOwner {
         next.saturating_sub(now)
     }
 
-    pub(super) fn publish(&mut self) {
+    pub(super) fn publish_figures(&mut self) {
         let frontier = self.recorder.frontier();
-        self.progress.queued = frontier.waiting();
+        self.progress.queued = frontier.waiting_uris();
         self.progress.active_queues = frontier.active_queues() as u64;
         self.progress.under_way = self.fetching as u64;
         let progress = &self.progress;
@@ -250,11 +250,11 @@ impl CrawlOwner {
     }
 
     /// Ends the crawl: its last file is closed, unless it is to be resumed.
-    pub(super) fn close(mut self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
-        let running = self.running.at(self.now());
+    pub(super) fn close_crawl(mut self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
+        let running = self.running.time_at(self.now());
         self.recorder.set_running_time(running, true);
         if end == CrawlEnd::Suspended {
-            self.recorder.sync()?;
+            self.recorder.sync_files()?;
             return self.outcome(end);
         }
         for (lease, quota) in self.recorder.retired_heads()? {
@@ -284,13 +284,13 @@ impl CrawlOwner {
 
     fn outcome(self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
         let connections = self.connections();
-        let remaining = self.recorder.frontier().remaining();
+        let remaining = self.recorder.frontier().remaining_by_domain();
         let seeds = self.failing_seeds.iter();
         Ok(CrawlOutcome {
             end,
-            duration: self.running.at(self.now()),
+            duration: self.running.time_at(self.now()),
             remaining: remaining.map_err(RecorderError::from)?,
-            quarantined: self.recorder.quarantined()?,
+            quarantined: self.recorder.quarantined_patterns()?,
             failing_seeds: seeds
                 .map(|(seed, status)| (seed.clone(), status.number()))
                 .collect(),

@@ -119,7 +119,7 @@ impl CrawlOwner {
             Err(DnsError::NoAddress(_)) => (Vec::new(), NO_ADDRESS_SECONDS),
             Err(DnsError::Failed { .. }) => {
                 for ticket in tickets {
-                    self.refuse(ticket, FetchStatus::DNS_FAILED, None);
+                    self.refuse_uri(ticket, FetchStatus::DNS_FAILED, None);
                 }
                 return Ok(());
             }
@@ -138,7 +138,7 @@ impl CrawlOwner {
             content: None,
         });
         for ticket in tickets {
-            self.advance(ticket)?;
+            self.advance_request(ticket)?;
         }
         Ok(())
     }
@@ -226,7 +226,9 @@ impl CrawlOwner {
             let product = &self.job.order.robots.agent;
             let frontier = self.recorder.frontier();
             let now = self.clock.now();
-            let rules = self.hosts.robots(robots.as_str(), product, frontier, now);
+            let rules = self
+                .hosts
+                .host_robots(robots.as_str(), product, frontier, now);
             let rules = rules.map_err(RecorderError::from)?;
             crawl_delay = rules.and_then(|rules| rules.crawl_delay());
         }
@@ -274,7 +276,7 @@ impl CrawlOwner {
                 redirects: redirects + 1,
             };
             let ticket = self.add_in_flight(subject, uri, location);
-            return self.advance(ticket);
+            return self.advance_request(ticket);
         }
         let status = processed.robots.as_ref().map(|robots| robots.status);
         let is_unreachable = RobotsAnswer::from_status(status) == RobotsAnswer::Unreachable;
@@ -289,7 +291,7 @@ impl CrawlOwner {
             location: None,
         });
         let holds = self.job.order.robots.validity.duration();
-        let until = self.clock.after(holds).as_second();
+        let until = self.clock.time_after(holds).as_second();
         let answer = PrerequisiteRow::Robots {
             status,
             file,
@@ -306,7 +308,7 @@ impl CrawlOwner {
             if let Some(flight) = self.in_flight.get_mut(&ticket) {
                 flight.has_waited = true;
             }
-            self.advance(ticket)?;
+            self.advance_request(ticket)?;
         }
         Ok(())
     }

@@ -47,7 +47,7 @@ impl CrawlOwner {
             let action = form.action.clone();
             let subject = InFlightSubject::Login { number };
             let login = self.add_prerequisite(ticket, subject, action);
-            self.advance(login)?;
+            self.advance_request(login)?;
         }
         Ok(false)
     }

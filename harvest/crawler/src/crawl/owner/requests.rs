@@ -23,7 +23,7 @@ impl CrawlOwner {
     pub(super) fn handle_request(&mut self, request: ControlRequest) -> Result<(), CrawlError> {
         let answer = self.execute(request.control)?;
         self.record()?;
-        self.recorder.sync()?;
+        self.recorder.sync_files()?;
         // Who asked may have gone.
         _ = request.answer.send(answer);
         Ok(())
@@ -81,18 +81,18 @@ impl CrawlOwner {
     }
 
     fn reject(&mut self, rules: &[RejectionRule]) -> Result<ControlAnswer, CrawlError> {
-        match self.recorder.reject(rules) {
+        match self.recorder.add_rejections(rules) {
             Ok(()) => {}
             Err(RecorderError::Rejections(error)) => return Ok(Err(error.to_string())),
             Err(error) => return Err(error.into()),
         }
         let waiting = self.in_flight.iter().filter(|(_, flight)| {
             let is_uri = matches!(flight.subject, InFlightSubject::Uri(_));
-            is_uri && flight.fetching.is_none() && self.recorder.rejects(&flight.url)
+            is_uri && flight.fetching.is_none() && self.recorder.rejects_url(&flight.url)
         });
         let waiting: Vec<RequestTicket> = waiting.map(|(ticket, _)| *ticket).collect();
         for ticket in waiting {
-            self.refuse(ticket, FetchStatus::BLOCKED_BY_USER, None);
+            self.refuse_uri(ticket, FetchStatus::BLOCKED_BY_USER, None);
         }
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
         Ok(Ok(format!("rejected from now on: {}", rules.join(" "))))
@@ -158,10 +158,12 @@ impl CrawlOwner {
             CandidateUri {
                 queue: queue_name(&self.processor.queues, url, None),
                 key: hasher.key_of(url),
-                cost: self.processor.place(&source, None, &HopPath::seed()),
+                cost: self
+                    .processor
+                    .place_in_queue(&source, None, &HopPath::seed_path()),
                 uri: FrontierUri {
                     uri: source.clone(),
-                    hops: HopPath::seed().to_string(),
+                    hops: HopPath::seed_path().to_string(),
                     via: None,
                     source: Some(source),
                     urgency: Urgency::High,
@@ -170,7 +172,7 @@ impl CrawlOwner {
             }
         });
         let candidates = candidates.collect();
-        Ok(self.recorder.schedule(candidates)?)
+        Ok(self.recorder.schedule_candidates(candidates)?)
     }
 
     pub(super) fn accept_seed(&self, url: &Url) {

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use harvest_policy::turns::Moment;
+use harvest_policy::turns::CrawlMoment;
 
 /// The running time of a crawl.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunningTime {
     /// The time up to `since`.
     before: Duration,
-    since: Moment,
+    since: CrawlMoment,
     runs: bool,
 }
 
@@ -18,13 +18,13 @@ impl RunningTime {
     pub(super) const fn new(before: Duration) -> Self {
         Self {
             before,
-            since: Moment::ZERO,
+            since: CrawlMoment::ZERO,
             runs: true,
         }
     }
 
     /// Returns the running time at a moment.
-    pub(super) fn at(&self, now: Moment) -> Duration {
+    pub(super) fn time_at(&self, now: CrawlMoment) -> Duration {
         if self.runs {
             self.before.saturating_add(now.saturating_sub(self.since))
         } else {
@@ -33,10 +33,10 @@ impl RunningTime {
     }
 
     /// Notes whether the crawl runs or pauses from a moment on.
-    pub(super) fn set(&mut self, now: Moment, runs: bool) {
+    pub(super) fn set_running(&mut self, now: CrawlMoment, runs: bool) {
         if runs != self.runs {
             *self = Self {
-                before: self.at(now),
+                before: self.time_at(now),
                 since: now,
                 runs,
             };
@@ -51,12 +51,12 @@ mod tests {
     /// Fails if a pause counts, or the time of an earlier process does not.
     #[test]
     fn pauses_do_not_count() {
-        let second = Moment::from_secs;
+        let second = CrawlMoment::from_secs;
         let mut running = RunningTime::new(second(100));
-        running.set(second(10), false);
-        running.set(second(15), false);
-        assert_eq!(running.at(second(20)), second(110));
-        running.set(second(20), true);
-        assert_eq!(running.at(second(25)), second(115));
+        running.set_running(second(10), false);
+        running.set_running(second(15), false);
+        assert_eq!(running.time_at(second(20)), second(110));
+        running.set_running(second(20), true);
+        assert_eq!(running.time_at(second(25)), second(115));
     }
 }

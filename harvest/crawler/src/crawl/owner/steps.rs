@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harvest_model::order::RobotsPolicy;
-use harvest_policy::address::decide;
+use harvest_policy::address::decide_address;
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
 use harvest_policy::status::{FetchStatus, TryDecision};
@@ -28,7 +28,7 @@ const SHORTEST_WAY: Duration = Duration::from_millis(100);
 
 impl CrawlOwner {
     /// Takes a URI in flight one step nearer to its fetch: addresses of its host, robots.txt, a turn at its address.
-    pub(super) fn advance(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
+    pub(super) fn advance_request(&mut self, ticket: RequestTicket) -> Result<(), CrawlError> {
         let Some(flight) = self.in_flight.get(&ticket) else {
             return Ok(());
         };
@@ -40,7 +40,7 @@ impl CrawlOwner {
             Some(Host::Ipv6(address)) => Arc::new([address.into()]),
             Some(Host::Domain(host)) => {
                 let frontier = self.recorder.frontier();
-                let found = self.hosts.addresses(host, frontier, time);
+                let found = self.hosts.host_addresses(host, frontier, time);
                 let Some(addresses) = found.map_err(RecorderError::from)? else {
                     self.ask_for_address(host, ticket);
                     return Ok(());
@@ -51,7 +51,7 @@ impl CrawlOwner {
         };
         let try_number = tries as usize;
         let permitted = addresses.iter().copied();
-        let permitted = permitted.filter(|address| decide(*address, &self.allowed).is_ok());
+        let permitted = permitted.filter(|address| decide_address(*address, &self.allowed).is_ok());
         let permitted: Vec<IpAddr> = permitted.collect();
         // Each try takes another address of the host. Where none is permitted, the first address says why.
         let address = permitted.get(try_number % permitted.len().max(1));
@@ -61,21 +61,21 @@ impl CrawlOwner {
             } else {
                 FetchStatus::UNFETCHABLE
             };
-            self.refuse(ticket, status, None);
+            self.refuse_uri(ticket, status, None);
             return Ok(());
         };
         if !matches!(url.scheme(), "http" | "https") {
-            self.refuse(ticket, FetchStatus::UNFETCHABLE, None);
+            self.refuse_uri(ticket, FetchStatus::UNFETCHABLE, None);
             return Ok(());
         }
-        if let Err(forbidden) = decide(address, &self.allowed) {
+        if let Err(forbidden) = decide_address(address, &self.allowed) {
             let annotation = format!("address:{:?}", forbidden.purpose);
-            self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, Some(annotation));
+            self.refuse_uri(ticket, FetchStatus::BLOCKED_BY_ADDRESS, Some(annotation));
             return Ok(());
         }
         if self.job.order.http.contact.is_none() && !address.is_loopback() {
             let annotation = Some("address:NoContact".to_owned());
-            self.refuse(ticket, FetchStatus::BLOCKED_BY_ADDRESS, annotation);
+            self.refuse_uri(ticket, FetchStatus::BLOCKED_BY_ADDRESS, annotation);
             return Ok(());
         }
         if self.put_off_if_crowded(ticket, &url, address) {
@@ -85,7 +85,7 @@ impl CrawlOwner {
             return Ok(());
         }
         let now = self.now();
-        if self.turns.ask(address, ticket, now) {
+        if self.turns.ask_turn(address, ticket, now) {
             self.may_go.push_back((ticket, address));
         }
         Ok(())
@@ -143,7 +143,9 @@ impl CrawlOwner {
         };
         let product = &self.job.order.robots.agent;
         let frontier = self.recorder.frontier();
-        let rules = self.hosts.robots(robots.as_str(), product, frontier, time);
+        let rules = self
+            .hosts
+            .host_robots(robots.as_str(), product, frontier, time);
         let rules = rules.map_err(RecorderError::from)?;
         if let Some(rules) = rules {
             let path = url.query().map_or_else(
@@ -151,10 +153,10 @@ impl CrawlOwner {
                 |query| format!("{}?{query}", url.path()),
             );
             let allows = self.job.order.robots_policy_for(url) == RobotsPolicy::Ignore
-                || rules.allows(&path);
+                || rules.allows_path(&path);
             if !allows {
                 let annotation = Some("robotExcluded".to_owned());
-                self.refuse(ticket, FetchStatus::ROBOTS_PRECLUDED, annotation);
+                self.refuse_uri(ticket, FetchStatus::ROBOTS_PRECLUDED, annotation);
             }
             return Ok(allows);
         }
@@ -167,7 +169,7 @@ impl CrawlOwner {
                 redirects: 0,
             };
             let ticket = self.add_prerequisite(ticket, subject, robots);
-            self.advance(ticket)?;
+            self.advance_request(ticket)?;
         }
         Ok(false)
     }
@@ -238,7 +240,7 @@ impl CrawlOwner {
         let answer = PrerequisiteRow::Robots {
             status: None,
             file: Vec::new(),
-            until: self.clock.after(holds).as_second(),
+            until: self.clock.time_after(holds).as_second(),
         };
         let product = &self.job.order.robots.agent;
         drop(self.hosts.put_robots(asked, product, &answer));
@@ -247,7 +249,7 @@ impl CrawlOwner {
     }
 
     /// Ends the way of a URI in flight without a fetch.
-    pub(super) fn refuse(
+    pub(super) fn refuse_uri(
         &mut self,
         ticket: RequestTicket,
         status: FetchStatus,

@@ -10,7 +10,7 @@ async fn crawl_with(
     settings: CrawlSettings,
     controls: Vec<CrawlCommand>,
 ) -> (CrawlOutcome, Vec<ControlAnswer>) {
-    let (crawl, handle) = Crawl::new(settings, Clock::system(), Chance::system());
+    let (crawl, handle) = Crawl::new(settings, Clock::system_clock(), Chance::system_chance());
     let mut answers = Vec::new();
     for control in controls {
         let (answer, told) = oneshot::channel();
@@ -20,7 +20,7 @@ async fn crawl_with(
             .unwrap();
         answers.push(told);
     }
-    let outcome = crawl.run().await.unwrap();
+    let outcome = crawl.run_crawl().await.unwrap();
     let mut told = Vec::new();
     for answer in answers {
         told.push(answer.await.unwrap());
@@ -153,9 +153,10 @@ async fn desired_state_holds_for_next_process() {
     let pause = vec![CrawlCommand::Pause, CrawlCommand::Suspend];
     let (outcome, _) = crawl_with(settings(""), pause).await;
     assert_eq!(outcome.end, CrawlEnd::Suspended);
-    let (paused, mut handle) = Crawl::new(settings(""), Clock::system(), Chance::system());
+    let (paused, mut handle) =
+        Crawl::new(settings(""), Clock::system_clock(), Chance::system_chance());
     handle.control.send(CrawlCommand::Suspend).unwrap();
-    assert_eq!(paused.run().await.unwrap().end, CrawlEnd::Suspended);
+    assert_eq!(paused.run_crawl().await.unwrap().end, CrawlEnd::Suspended);
     let notice = handle.notices.try_recv().unwrap();
     let is_paused = matches!(
         notice,

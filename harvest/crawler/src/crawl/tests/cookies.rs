@@ -37,7 +37,7 @@ async fn cookies_go_back_to_their_host() {
             "{sent}"
         );
         // The request went over the wire with its cookie, and is recorded so.
-        let recorded = blocks(directory.path(), Kind::Request);
+        let recorded = blocks(directory.path(), WarcType::Request);
         assert_eq!(&recorded[&format!("{base}members/")], sent);
     }
     let told = told.lock();

@@ -136,13 +136,13 @@ async fn act(mut stream: TcpStream, actions: ServerScript) -> std::io::Result<()
 /// Returns the records of the responses in all archive files, which are valid: the words of their truncation, or
 /// `whole`.
 fn truncations(directory: &Path) -> BTreeMap<String, Vec<String>> {
-    recorded(directory, Kind::Response);
+    recorded(directory, WarcType::Response);
     let mut found = BTreeMap::<_, Vec<_>>::new();
     for entry in fs::read_dir(directory.join("warcs")).unwrap() {
         let bytes = fs::read(entry.unwrap().path()).unwrap();
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
-            if record.kind() == Kind::Response {
+            if record.kind() == WarcType::Response {
                 let text = |name: &str| {
                     let value = record.header().get(name)?;
                     Some(String::from_utf8(value.to_vec()).unwrap())
@@ -269,15 +269,17 @@ async fn damaged_messages_leave_defined_records() {
 
 /// Returns a gzip member that becomes this number of times as much, if it is let.
 fn bomb() -> Vec<u8> {
-    use archive_formats::warc::{Builder, Writer};
+    use archive_formats::warc::{Builder, WarcWriter};
     let length = 64 << 20;
-    let head = Builder::new(Kind::Resource, "urn:uuid:0", "2026-11-23T00:00:00Z")
+    let head = Builder::new(WarcType::Resource, "urn:uuid:0", "2026-11-23T00:00:00Z")
         .target_uri("http://a.test/")
         .content_type("text/html")
-        .head(length);
-    let mut writer = Writer::gzip(Vec::new(), 9);
+        .render_head(length);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 9);
     let mut source = std::io::repeat(b'<').take(length);
-    writer.write(&head.unwrap(), length, &mut source).unwrap();
+    writer
+        .write_record(&head.unwrap(), length, &mut source)
+        .unwrap();
     writer.into_inner()
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::*;
 
 fn manual() -> ManualClock {
-    ManualClock::running("2026-11-23T00:00:00Z".parse().unwrap())
+    ManualClock::running_from("2026-11-23T00:00:00Z".parse().unwrap())
 }
 
 /// Runs a crawl while time passes a thousand times faster.
@@ -19,7 +19,7 @@ async fn run_fast(crawl: Crawl, manual: &ManualClock) -> CrawlOutcome {
         }
     };
     tokio::select! {
-        outcome = crawl.run() => outcome.unwrap(),
+        outcome = crawl.run_crawl() => outcome.unwrap(),
         () = hurry => unreachable!(),
     }
 }
@@ -58,7 +58,7 @@ async fn crawl_with_only_retries_ends_idle() {
     let seeds = [dead.clone(), base];
     let settings = settings(directory.path(), &seeds, "");
     let manual = manual();
-    let (crawl, mut handle) = Crawl::new(settings, manual.clock(), Chance::system());
+    let (crawl, mut handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
     let outcome = run_fast(crawl, &manual).await;
     assert_eq!(outcome.end, CrawlEnd::Idle);
     let minutes = outcome.duration.as_secs() / 60;
@@ -95,7 +95,7 @@ async fn host_that_asks_for_patience_is_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let settings = settings(directory.path(), std::slice::from_ref(&base), "");
     let manual = manual();
-    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system());
+    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
     let outcome = run_fast(crawl, &manual).await;
     assert_eq!(outcome.end, CrawlEnd::Finished);
     assert!(outcome.duration >= Duration::from_hours(2));
@@ -110,13 +110,13 @@ async fn crawl_without_room_is_suspended() {
     let manual = manual();
     let mut full = settings(directory.path(), std::slice::from_ref(&base), "");
     full.min_free = u64::MAX;
-    let (crawl, mut handle) = Crawl::new(full, manual.clock(), Chance::system());
+    let (crawl, mut handle) = Crawl::new(full, manual.clock(), Chance::system_chance());
     let outcome = run_fast(crawl, &manual).await;
     assert_eq!(outcome.end, CrawlEnd::Suspended);
     assert_eq!(handle.notices.try_recv().unwrap(), CrawlNotice::LacksSpace);
     assert!(asked.lock().len() <= 1);
     let roomy = settings(directory.path(), std::slice::from_ref(&base), "");
-    let (crawl, _handle) = Crawl::new(roomy, manual.clock(), Chance::system());
+    let (crawl, _handle) = Crawl::new(roomy, manual.clock(), Chance::system_chance());
     assert_eq!(run_fast(crawl, &manual).await.end, CrawlEnd::Finished);
 }
 
@@ -131,7 +131,7 @@ async fn limit_of_time_is_of_the_job() {
     let mut before = Duration::ZERO;
     for (pause, run) in [(Duration::ZERO, 20), (2 * hour, 30)] {
         let settings = settings(directory.path(), std::slice::from_ref(&dead), order);
-        let (crawl, handle) = Crawl::new(settings, manual.clock(), Chance::system());
+        let (crawl, handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
         let control = handle.control.clone();
         if !pause.is_zero() {
             control.send(CrawlCommand::Pause).unwrap();
@@ -155,7 +155,7 @@ async fn limit_of_time_is_of_the_job() {
         before = outcome.duration;
     }
     let settings = settings(directory.path(), std::slice::from_ref(&dead), order);
-    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system());
+    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
     let outcome = run_fast(crawl, &manual).await;
     assert_eq!(outcome.end, CrawlEnd::TimeLimit);
     assert!(outcome.duration >= hour && outcome.duration < hour + Duration::from_mins(2));
@@ -175,7 +175,7 @@ async fn hanging_fetch_is_cut_after_grace() {
         let manual = manual();
         let crawl = || {
             let settings = settings(directory.path(), std::slice::from_ref(&base), &order);
-            Crawl::new(settings, manual.clock(), Chance::system())
+            Crawl::new(settings, manual.clock(), Chance::system_chance())
         };
         let (first, mut handle) = crawl();
         let control = control.clone();
@@ -198,7 +198,7 @@ async fn hanging_fetch_is_cut_after_grace() {
             }
         };
         let outcome = tokio::select! {
-            outcome = first.run() => outcome.unwrap(),
+            outcome = first.run_crawl() => outcome.unwrap(),
             () = stop => unreachable!(),
             () = hurry => unreachable!(),
         };
@@ -230,7 +230,7 @@ async fn first_page_waits_the_crawl_delay() {
     .await;
     let directory = tempfile::tempdir().unwrap();
     let settings = settings(directory.path(), std::slice::from_ref(&base), "");
-    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system());
+    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
     assert_eq!(run_fast(crawl, &manual).await.progress.fetched, 2);
     let visits = visits.lock();
     assert_eq!(visits.len(), 3);

@@ -87,20 +87,20 @@ async fn login_form_opens_its_host() {
     );
     assert!(login.annotations.contains(&"login".to_owned()), "{login}");
     let uri = format!("{base}login?x=1");
-    let recorded = &blocks(directory.path(), Kind::Request)[&uri];
+    let recorded = &blocks(directory.path(), WarcType::Request)[&uri];
     assert!(
         recorded.ends_with("\r\n\r\nstay=1&u=me+%26+you&p="),
         "{recorded}"
     );
     assert!(!recorded.contains("Content-Length"), "{recorded}");
-    let metadata = &blocks(directory.path(), Kind::Metadata)[&uri];
+    let metadata = &blocks(directory.path(), WarcType::Metadata)[&uri];
     let said = "requestLeftOut: Content-Length, the password in the body\r\n";
     assert!(metadata.contains(said), "{metadata}");
     for kind in [
-        Kind::Request,
-        Kind::Response,
-        Kind::Metadata,
-        Kind::Warcinfo,
+        WarcType::Request,
+        WarcType::Response,
+        WarcType::Metadata,
+        WarcType::Warcinfo,
     ] {
         for (uri, block) in blocks(directory.path(), kind) {
             assert!(

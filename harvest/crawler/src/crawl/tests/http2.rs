@@ -140,12 +140,16 @@ async fn speak_text(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
 }
 
 /// Returns a field of each record of one kind, and the blocks, by URI; all files are valid.
-fn fields(directory: &Path, kind: Kind, name: &str) -> BTreeMap<String, (Option<String>, String)> {
+fn fields(
+    directory: &Path,
+    kind: WarcType,
+    name: &str,
+) -> BTreeMap<String, (Option<String>, String)> {
     recorded(directory, kind);
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(directory.join("warcs")).unwrap() {
         let bytes = fs::read(entry.unwrap().path()).unwrap();
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
             if record.kind() == kind {
                 let text = |name: &str| {
@@ -211,12 +215,12 @@ async fn http2_is_spoken_where_needed_or_ordered() {
             );
         }
         let protocol = is_http2.then(|| "h2".to_owned());
-        for kind in [Kind::Request, Kind::Response, Kind::Metadata] {
+        for kind in [WarcType::Request, WarcType::Response, WarcType::Metadata] {
             for (field, _) in fields(directory.path(), kind, "WARC-Protocol").values() {
                 assert_eq!(*field, protocol, "{case} {kind:?}");
             }
         }
-        let metadata = fields(directory.path(), Kind::Metadata, "WARC-Protocol");
+        let metadata = fields(directory.path(), WarcType::Metadata, "WARC-Protocol");
         let (_, lines) = &metadata[base.as_str()];
         for line in [
             "tlsVersion: TLSv1_3\r\n",
@@ -226,11 +230,11 @@ async fn http2_is_spoken_where_needed_or_ordered() {
         ] {
             assert!(lines.contains(line), "{case}: {lines}");
         }
-        let responses = fields(directory.path(), Kind::Response, "WARC-Protocol");
+        let responses = fields(directory.path(), WarcType::Response, "WARC-Protocol");
         let (_, block) = &responses[base.as_str()];
         let text = format!("HTTP/1.1 200 \r\ncontent-type: text/html\r\n\r\n{PAGE}");
         assert_eq!(*block == text, is_http2, "{case}: {block}");
-        let requests = fields(directory.path(), Kind::Request, "WARC-Protocol");
+        let requests = fields(directory.path(), WarcType::Request, "WARC-Protocol");
         let (_, block) = &requests[base.as_str()];
         let host = base
             .as_str()
@@ -308,7 +312,7 @@ async fn nghttpd_is_harvested() {
     ];
     let expected = expected.map(|(path, status)| (path.to_owned(), status));
     assert_eq!(statuses(&crawled, &base), expected.into());
-    let responses = fields(&crawled, Kind::Response, "WARC-Protocol");
+    let responses = fields(&crawled, WarcType::Response, "WARC-Protocol");
     let (protocol, block) = &responses[base.join("large.html").unwrap().as_str()];
     assert_eq!(protocol.as_deref(), Some("h2"));
     assert!(block.starts_with("HTTP/1.1 200 \r\n") && block.ends_with(&format!("\r\n\r\n{large}")));

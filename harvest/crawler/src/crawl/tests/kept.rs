@@ -108,7 +108,7 @@ async fn lost_connections_cost_no_try() {
             );
         }
         assert_eq!(
-            recorded(directory.path(), Kind::Response).len(),
+            recorded(directory.path(), WarcType::Response).len(),
             4,
             "{habit:?}"
         );

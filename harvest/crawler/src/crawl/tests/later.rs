@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Instant;
 
-use archive_formats::warc::{Builder, Writer};
-use index_dedup::{DedupIndex, Workspace, build};
+use archive_formats::warc::{Builder, WarcWriter};
+use index_dedup::{DedupIndex, Workspace, build_index};
 use jiff::Timestamp;
 
 use super::requests::{page_with, requests_for, serve_requests};
@@ -109,12 +109,12 @@ fn known(captures: &[(Url, &str, &str)]) -> KnownCaptures {
     }
     let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
     let uri = "metadata://example.org/crawl/index/captures?harvestid=1&jobid=1";
-    let record = Builder::new(Kind::Resource, id, "2026-01-02T04:00:00Z").target_uri(uri);
+    let record = Builder::new(WarcType::Resource, id, "2026-01-02T04:00:00Z").target_uri(uri);
     let length = lines.len() as u64;
-    let mut metadata = Writer::plain(Vec::new());
-    let head = record.head(length).unwrap();
+    let mut metadata = WarcWriter::plain_writer(Vec::new());
+    let head = record.render_head(length).unwrap();
     metadata
-        .write(&head, length, &mut lines.as_bytes())
+        .write_record(&head, length, &mut lines.as_bytes())
         .unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut file = tempfile::NamedTempFile::new_in(&directory).unwrap();
@@ -126,7 +126,7 @@ fn known(captures: &[(Url, &str, &str)]) -> KnownCaptures {
         "1-metadata-1.warc".to_owned(),
         metadata.get_ref().as_slice(),
     )];
-    let report = build(inputs, workspace, &mut file).unwrap();
+    let report = build_index(inputs, workspace, &mut file).unwrap();
     file.flush().unwrap();
     assert_eq!(report.captures, captures.len() as u64);
     KnownCaptures {
@@ -194,7 +194,7 @@ async fn unchanged_files_become_revisits() {
         let found = sent[0].lines().find(|line| line.starts_with("If-"));
         assert_eq!(found, field, "{path}");
     }
-    let mut revisits = recorded(directory.path(), Kind::Revisit);
+    let mut revisits = recorded(directory.path(), WarcType::Revisit);
     revisits.sort();
     assert_eq!(
         revisits,

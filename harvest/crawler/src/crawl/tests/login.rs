@@ -73,9 +73,12 @@ async fn password_opens_its_host_and_is_not_recorded() {
         assert_eq!(statuses, if opened { vec![401, 200] } else { vec![401] });
         assert_eq!(lines.len(), if opened { 5 } else { 2 });
         // Both exchanges are recorded.
-        let responses = recorded(directory.path(), Kind::Response);
+        let responses = recorded(directory.path(), WarcType::Response);
         assert_eq!(responses.len(), lines.len());
-        assert_eq!(recorded(directory.path(), Kind::Request).len(), lines.len());
+        assert_eq!(
+            recorded(directory.path(), WarcType::Request).len(),
+            lines.len()
+        );
         let asked = asked.lock();
         let with_login = asked
             .iter()
@@ -87,7 +90,7 @@ async fn password_opens_its_host_and_is_not_recorded() {
         let warcs = fs::read_dir(directory.path().join("warcs")).unwrap();
         for entry in warcs {
             let bytes = fs::read(entry.unwrap().path()).unwrap();
-            let mut reader = Reader::new(bytes.as_slice());
+            let mut reader = WarcReader::new(bytes.as_slice());
             while let Some(mut record) = reader.next_record().unwrap() {
                 let mut block = Vec::new();
                 record.read_to_end(&mut block).unwrap();
@@ -151,7 +154,7 @@ async fn answer_to_challenge_waits_its_turn() {
             );
         }
         assert_eq!(
-            recorded(directory.path(), Kind::Response).len(),
+            recorded(directory.path(), WarcType::Response).len(),
             lines.len()
         );
     }

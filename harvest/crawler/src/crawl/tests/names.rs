@@ -174,7 +174,7 @@ async fn name_servers_that_lie_have_defined_ends() {
     assert_eq!(differences, []);
     let resolved = expected.iter().filter(|(_, status, _)| *status == 1);
     assert_eq!(
-        recorded(directory.path(), Kind::Resource).len(),
+        recorded(directory.path(), WarcType::Resource).len(),
         resolved.count()
     );
 }

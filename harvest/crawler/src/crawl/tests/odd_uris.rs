@@ -275,7 +275,7 @@ async fn odd_references_lead_where_browsers_go() {
     };
     assert_eq!(asked(&seed, &requests), own(expected));
     // `|` and `%zz` are no URIs by RFC 3986; the records name them as they went over the wire.
-    let responses = blocks(directory.path(), Kind::Response).into_keys();
+    let responses = blocks(directory.path(), WarcType::Response).into_keys();
     let responses = responses.filter(|uri| !uri.ends_with("/robots.txt"));
     assert_eq!(own(responses.collect()), own(logged));
     let log = fs::read_to_string(directory.path().join("logs/crawl.log")).unwrap();

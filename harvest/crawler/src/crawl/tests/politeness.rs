@@ -135,7 +135,7 @@ async fn hosts_and_addresses_rest_between_requests() {
     let dns_lines = dns_lines.filter(|line| line.uri.starts_with("dns:") && line.status == 1);
     assert_eq!(dns_lines.count(), usize::from(HOSTS));
     assert_eq!(
-        recorded(directory.path(), Kind::Resource).len(),
+        recorded(directory.path(), WarcType::Resource).len(),
         usize::from(HOSTS)
     );
 }

@@ -44,8 +44,8 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     let directory = tempfile::tempdir().unwrap();
     let order = "quarantine.after_pages = 20\nscope.max_hops = 1000\nlimits.max_objects = 2000";
     let first = settings(directory.path(), std::slice::from_ref(&base), order);
-    let (crawl, mut handle) = Crawl::new(first, Clock::system(), Chance::system());
-    let outcome = crawl.run().await.unwrap();
+    let (crawl, mut handle) = Crawl::new(first, Clock::system_clock(), Chance::system_chance());
+    let outcome = crawl.run_crawl().await.unwrap();
     assert_eq!(outcome.end, CrawlEnd::Finished);
     let [(pattern, held)] = outcome.quarantined.as_slice() else {
         panic!("{:?}", outcome.quarantined);
@@ -71,10 +71,10 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     // A person frees the pattern: it is crawled on, until the limit that the person has set.
     let order = "quarantine.after_pages = 20\nscope.max_hops = 1000\nlimits.max_objects = 300";
     let settings = settings(directory.path(), std::slice::from_ref(&base), order);
-    let (crawl, handle) = Crawl::new(settings, Clock::system(), Chance::system());
+    let (crawl, handle) = Crawl::new(settings, Clock::system_clock(), Chance::system_chance());
     let free = CrawlCommand::Free(vec![pattern.clone()]);
     handle.control.send(free).unwrap();
-    let outcome = crawl.run().await.unwrap();
+    let outcome = crawl.run_crawl().await.unwrap();
     assert_eq!(outcome.end, CrawlEnd::ObjectLimit);
     assert_eq!(outcome.quarantined, []);
     let paths: BTreeSet<String> = asked.lock().iter().cloned().collect();

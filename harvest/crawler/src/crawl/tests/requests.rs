@@ -62,11 +62,11 @@ pub(super) fn requests_for(requests: &Requests, path: &str) -> Vec<String> {
 }
 
 /// Returns the blocks of the records of one kind, by URI.
-pub(super) fn blocks(directory: &Path, kind: Kind) -> BTreeMap<String, String> {
+pub(super) fn blocks(directory: &Path, kind: WarcType) -> BTreeMap<String, String> {
     let mut blocks = BTreeMap::new();
     for entry in fs::read_dir(directory.join("warcs")).unwrap() {
         let bytes = fs::read(entry.unwrap().path()).unwrap();
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
             if record.kind() == kind {
                 let uri = record.header().get("WARC-Target-URI").unwrap_or_default();

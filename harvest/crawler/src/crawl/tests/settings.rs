@@ -54,8 +54,8 @@ async fn uncompressed_files_are_plain_warc() {
         let bytes = fs::read(path).unwrap();
         assert!(bytes.starts_with(b"WARC/1.1\r\nWARC-Type: warcinfo\r\n"));
     }
-    assert_eq!(recorded(directory.path(), Kind::Response).len(), 6);
-    assert_eq!(recorded(directory.path(), Kind::Request).len(), 6);
+    assert_eq!(recorded(directory.path(), WarcType::Response).len(), 6);
+    assert_eq!(recorded(directory.path(), WarcType::Request).len(), 6);
 }
 
 /// Fails if an overlay changes another part of the web, or nothing.
@@ -145,7 +145,7 @@ async fn list_of_suffixes_says_what_domain_is() {
         job.order.scope.kind = ScopeKind::Domain;
         let outcome = crawl(settings).await;
         assert_eq!(outcome.progress.fetched, fetched, "{list}");
-        let warcinfo = blocks(directory.path(), Kind::Warcinfo).into_values();
+        let warcinfo = blocks(directory.path(), WarcType::Warcinfo).into_values();
         let version = "\r\npublic-suffixes: without a version, sha256:";
         assert!(warcinfo.collect::<String>().contains(version));
     }
@@ -161,8 +161,8 @@ async fn list_of_suffixes_says_what_domain_is() {
         }
         let order = format!("queues.public_suffixes = {file:?}");
         let settings = settings(directory.path(), std::slice::from_ref(&seed), &order);
-        let (crawl, _handle) = Crawl::new(settings, Clock::system(), Chance::system());
-        let error = crawl.run().await.unwrap_err().to_string();
+        let (crawl, _handle) = Crawl::new(settings, Clock::system_clock(), Chance::system_chance());
+        let error = crawl.run_crawl().await.unwrap_err().to_string();
         assert!(
             error.contains("queues.public_suffixes") && error.contains(mistake),
             "{error}"

@@ -84,9 +84,9 @@ async fn blocks_are_the_bytes_of_the_wire() {
     let mut blocks = BTreeSet::new();
     for entry in fs::read_dir(directory.path().join("warcs")).unwrap() {
         let bytes = fs::read(entry.unwrap().path()).unwrap();
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(mut record) = reader.next_record().unwrap() {
-            if matches!(record.kind(), Kind::Request | Kind::Response) {
+            if matches!(record.kind(), WarcType::Request | WarcType::Response) {
                 let mut block = Vec::new();
                 record.read_to_end(&mut block).unwrap();
                 blocks.insert(block);

@@ -69,7 +69,8 @@ async fn host(stream: DuplexStream) {
 async fn connect() -> HostConnection {
     let (wire, stream) = tokio::io::duplex(1 << 16);
     tokio::task::spawn(host(stream));
-    let frames = FrameConnection::begin(Box::new(wire), ExchangeLimits::default().receive.head);
+    let frames =
+        FrameConnection::begin_frames(Box::new(wire), ExchangeLimits::default().receive.head);
     HostConnection {
         messages: MessageTransport::Frames(Box::new(frames.await.unwrap())),
         address: "127.0.0.1:443".parse().unwrap(),
@@ -86,7 +87,7 @@ async fn ask(
     let request = HttpRequest::get(&url, &[("User-Agent", "holdfast")]).unwrap();
     let directory = std::env::temp_dir();
     connection
-        .exchange(&request, limits, &directory, &Clock::system())
+        .exchange_request(&request, limits, &directory, &Clock::system_clock())
         .await
 }
 

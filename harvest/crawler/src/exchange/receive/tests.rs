@@ -1,19 +1,19 @@
 //! Responses of every framing, whole, cut and beyond a limit.
 
-use archive_formats::digest::digest;
+use archive_formats::digest::digest_bytes;
 
 use super::*;
 
 fn receive(wire: &[u8], limits: ReceiveLimits, timed_out: bool) -> (HttpResponse, Vec<u8>, usize) {
     let mut receiver = ResponseReceiver::new(false, limits, std::env::temp_dir());
-    let taken = receiver.take(wire).unwrap();
+    let taken = receiver.take_bytes(wire).unwrap();
     let mut response = receiver
-        .finish(timed_out.then_some(Truncation::Time))
+        .finish_response(timed_out.then_some(Truncation::Time))
         .unwrap();
     let mut block = Vec::new();
     response.block.read_to_end(&mut block).unwrap();
     assert_eq!(response.block_length, block.len() as u64);
-    assert_eq!(response.block_digest, digest(Algorithm::Sha1, &block));
+    assert_eq!(response.block_digest, digest_bytes(Algorithm::Sha1, &block));
     (response, block, taken)
 }
 
@@ -59,7 +59,7 @@ fn block_is_the_wire_and_payload_the_body() {
         );
         assert_eq!(
             response.payload_digest,
-            digest(Algorithm::Sha1, payload.as_bytes()),
+            digest_bytes(Algorithm::Sha1, payload.as_bytes()),
             "{wire:?}"
         );
         assert_eq!(response.payload_length, payload.len() as u64);
@@ -144,10 +144,10 @@ fn large_block_goes_to_the_disk() {
     wire.resize(IN_MEMORY * 3, b'x');
     let mut receiver = ResponseReceiver::new(false, ReceiveLimits::default(), std::env::temp_dir());
     for piece in wire.chunks(10_000) {
-        assert_eq!(receiver.take(piece).unwrap(), piece.len());
+        assert_eq!(receiver.take_bytes(piece).unwrap(), piece.len());
     }
     assert!(receiver.block.is_rolled());
-    let mut response = receiver.finish(None).unwrap();
+    let mut response = receiver.finish_response(None).unwrap();
     let mut block = Vec::new();
     response.block.read_to_end(&mut block).unwrap();
     assert!(block == wire);

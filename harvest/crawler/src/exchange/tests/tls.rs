@@ -112,10 +112,10 @@ async fn every_certificate_is_taken_and_judged() {
         });
         let client = TlsClient::new(roots.clone()).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
-        let clock = Clock::system();
+        let clock = Clock::system_clock();
         let limits = ExchangeLimits::default();
         let tls = Some((&client, name, ProtocolOffer::Http1));
-        let connection = HostConnection::open(address, tls, &limits, &clock);
+        let connection = HostConnection::open_connection(address, tls, &limits, &clock);
         let mut connection = connection.await.unwrap();
         let session = connection.tls().unwrap().clone();
         assert_eq!(session.verdict, expected);
@@ -148,10 +148,10 @@ async fn old_tls_is_distinguished() {
         });
         let client = TlsClient::new(RootCertStore::empty()).unwrap();
         let name = ServerName::try_from("a.test").unwrap();
-        let clock = Clock::system();
+        let clock = Clock::system_clock();
         let limits = ExchangeLimits::default();
         let tls = Some((&client, name, ProtocolOffer::Http1));
-        let error = HostConnection::open(address, tls, &limits, &clock).await;
+        let error = HostConnection::open_connection(address, tls, &limits, &clock).await;
         let error = error.unwrap_err();
         assert!(matches!(error, ExchangeError::Tls { .. }), "{error}");
         assert_eq!(error.has_old_tls(), is_old, "{error}");

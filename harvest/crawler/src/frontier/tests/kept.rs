@@ -5,7 +5,7 @@ use harvest_policy::queue_rules::QueueRules;
 
 use super::*;
 
-fn rests(frontier: &mut Frontier, until: Moment) {
+fn rests(frontier: &mut Frontier, until: CrawlMoment) {
     let lease = lease(frontier).unwrap();
     let mut changes = frontier.begin_changes();
     let outcome = LeaseOutcome {
@@ -14,9 +14,9 @@ fn rests(frontier: &mut Frontier, until: Moment) {
         ..outcome(true)
     };
     frontier
-        .finish(&mut changes, lease, outcome, place(0))
+        .finish_uri(&mut changes, lease, outcome, place(0))
         .unwrap();
-    frontier.commit(changes).unwrap();
+    frontier.commit_changes(changes).unwrap();
 }
 
 fn open_at(directory: &Path, begin: &str) -> Frontier {
@@ -27,7 +27,9 @@ fn open_at(directory: &Path, begin: &str) -> Frontier {
         fresh_key: [7; 32],
         begin: begin.parse().unwrap(),
     };
-    Frontier::open(directory, &settings, |_, _| true).unwrap().0
+    Frontier::open_frontier(directory, &settings, |_, _| true)
+        .unwrap()
+        .0
 }
 
 /// Fails if a queue that was put off goes sooner because its process ended, or later.
@@ -37,15 +39,15 @@ fn rest_of_a_queue_outlives_its_process() {
     let mut frontier = open_at(directory.path(), "2026-11-23T00:00:00Z");
     schedule(&mut frontier, &["http://a.dk/1"]);
     assert!(!frontier.has_only_retries());
-    rests(&mut frontier, Moment::from_secs(1_000_900));
+    rests(&mut frontier, CrawlMoment::from_secs(1_000_900));
     assert!(frontier.has_only_retries());
     drop(frontier);
     let begin = "2026-11-23T00:00:00Z".parse::<Timestamp>().unwrap();
     let later = begin + Duration::from_secs(1_000_300);
     let mut frontier = open_at(directory.path(), &later.to_string());
-    let moment = Moment::from_mins(10);
+    let moment = CrawlMoment::from_mins(10);
     assert_eq!(
-        frontier.next(Moment::from_secs(1)).unwrap(),
+        frontier.next(CrawlMoment::from_secs(1)).unwrap(),
         NextUri::Later(moment)
     );
     assert!(frontier.has_only_retries());
@@ -53,10 +55,10 @@ fn rest_of_a_queue_outlives_its_process() {
     drop(frontier);
     // A clock that went far back does not put it off for weeks.
     let mut frontier = open_at(directory.path(), "2026-11-23T00:00:00Z");
-    let NextUri::Later(moment) = frontier.next(Moment::ZERO).unwrap() else {
+    let NextUri::Later(moment) = frontier.next(CrawlMoment::ZERO).unwrap() else {
         panic!("it does not rest");
     };
-    assert_eq!(moment, Moment::from_hours(48));
+    assert_eq!(moment, CrawlMoment::from_hours(48));
 }
 
 /// Fails if a URI that was not fetched is lost, comes out of its order, or comes while it is being fetched.
@@ -70,7 +72,7 @@ fn unfetched_uri_comes_back_in_its_place() {
         fresh_key: [7; 32],
         begin: BEGIN.parse().unwrap(),
     };
-    let opened = Frontier::open(directory.path(), &settings, |_, _| true);
+    let opened = Frontier::open_frontier(directory.path(), &settings, |_, _| true);
     let (mut frontier, _) = opened.unwrap();
     let uris = [
         "http://a.dk/1",
@@ -80,21 +82,21 @@ fn unfetched_uri_comes_back_in_its_place() {
     ];
     schedule(&mut frontier, &uris);
     let leases: Vec<UriLease> = (0..3).map(|_| lease(&mut frontier).unwrap()).collect();
-    frontier.put_back(&leases[1], Moment::ZERO);
-    frontier.put_back(&leases[1], Moment::ZERO);
-    assert_eq!(frontier.waiting(), 2);
+    frontier.put_back(&leases[1], CrawlMoment::ZERO);
+    frontier.put_back(&leases[1], CrawlMoment::ZERO);
+    assert_eq!(frontier.waiting_uris(), 2);
     let again = lease(&mut frontier).unwrap();
     assert_eq!(again, leases[1]);
     finish(&mut frontier, again, false);
     assert_eq!(lease(&mut frontier).unwrap().uri.uri, uris[3]);
-    assert_eq!(frontier.waiting(), 0);
+    assert_eq!(frontier.waiting_uris(), 0);
     // The last one of a queue that was exhausted meanwhile comes back as well.
-    frontier.put_back(&leases[0], Moment::from_secs(5_000_000));
+    frontier.put_back(&leases[0], CrawlMoment::from_secs(5_000_000));
     assert_eq!(
-        frontier.next(Moment::from_secs(4_000_000)).unwrap(),
-        NextUri::Later(Moment::from_secs(5_000_000))
+        frontier.next(CrawlMoment::from_secs(4_000_000)).unwrap(),
+        NextUri::Later(CrawlMoment::from_secs(5_000_000))
     );
-    let lease = frontier.next(Moment::from_secs(5_000_000)).unwrap();
+    let lease = frontier.next(CrawlMoment::from_secs(5_000_000)).unwrap();
     assert!(matches!(lease, NextUri::Fetch(lease) if lease.uri.uri == uris[0]));
 }
 
@@ -113,7 +115,7 @@ fn budget_outlives_its_process() {
     };
     let mut changes = frontier.begin_changes();
     assert!(!frontier.put_budget(&mut changes, "a.dk", budget).unwrap());
-    frontier.commit(changes).unwrap();
+    frontier.commit_changes(changes).unwrap();
     drop(frontier);
     let mut frontier = open(directory.path(), limits);
     schedule(
@@ -126,8 +128,8 @@ fn budget_outlives_its_process() {
         fetched += 1;
     }
     assert_eq!((fetched, frontier.retired_queues()), (2, 1));
-    let queues = frontier.snapshot().unwrap();
-    let standing = queues[0].account.standing(&queues[0].limits, 0);
+    let queues = frontier.snapshot_queues().unwrap();
+    let standing = queues[0].account.queue_standing(&queues[0].limits, 0);
     assert!(matches!(standing, QueueStanding::QuotaReached(_)));
     assert_eq!(queues[0].next.as_deref(), Some("http://a.dk/3"));
     assert_eq!((queues[0].size, queues[0].enqueued), (1, 3));
@@ -140,7 +142,7 @@ fn running_time_outlives_its_process() {
     let mut frontier = open(directory.path(), QueueLimits::default());
     assert_eq!(frontier.running_time(), Duration::ZERO);
     frontier.set_running_time(Duration::from_secs(77));
-    frontier.sync(&place(0)).unwrap();
+    frontier.sync_to(&place(0)).unwrap();
     drop(frontier);
     let frontier = open(directory.path(), QueueLimits::default());
     assert_eq!(frontier.running_time(), Duration::from_secs(77));
@@ -162,7 +164,7 @@ fn queues_of_small_precedence_go_first() {
         begin: "2026-11-23T00:00:00Z".parse().unwrap(),
     };
     let open = || {
-        Frontier::open(directory.path(), &settings, |_, _| true)
+        Frontier::open_frontier(directory.path(), &settings, |_, _| true)
             .unwrap()
             .0
     };
@@ -174,9 +176,9 @@ fn queues_of_small_precedence_go_first() {
         ("first.dk", "http://first.dk/2"),
     ] {
         let candidate = candidate(&frontier, queue, text, Urgency::Normal, 1);
-        assert!(frontier.schedule(&mut changes, candidate).unwrap());
+        assert!(frontier.schedule_uri(&mut changes, candidate).unwrap());
     }
-    frontier.commit(changes).unwrap();
+    frontier.commit_changes(changes).unwrap();
     let mut order = Vec::new();
     for _ in 0..3 {
         let lease = lease(&mut frontier).unwrap();

@@ -9,7 +9,7 @@ use super::*;
 fn contents(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for folder in ["logs", "warcs"] {
-        for name in directory::names(&directory.join(folder)).unwrap() {
+        for name in directory::list_names(&directory.join(folder)).unwrap() {
             let path = directory.join(folder).join(name);
             found.insert(path.clone(), fs::read(path).unwrap());
         }
@@ -24,9 +24,9 @@ fn begun() -> tempfile::TempDir {
     schedule(&mut recorder, 5);
     for _ in 0..2 {
         let lease = lease(&mut recorder).unwrap();
-        recorder.record(vec![finished(lease)]).unwrap();
+        recorder.record_batch(vec![finished(lease)]).unwrap();
     }
-    recorder.sync().unwrap();
+    recorder.sync_files().unwrap();
     directory
 }
 
@@ -40,7 +40,7 @@ fn assert_refused(directory: &Path, named: &str) {
 }
 
 fn archive_file(directory: &Path) -> PathBuf {
-    let names = directory::names(&directory.join("warcs")).unwrap();
+    let names = directory::list_names(&directory.join("warcs")).unwrap();
     directory.join("warcs").join(names.first().unwrap())
 }
 
@@ -79,12 +79,12 @@ fn older_frontier_is_refused() {
     let directory = begun();
     let copy = directory.path().join("copy");
     fs::create_dir(&copy).unwrap();
-    for name in directory::names(&directory.path().join("state")).unwrap() {
+    for name in directory::list_names(&directory.path().join("state")).unwrap() {
         fs::copy(directory.path().join("state").join(&name), copy.join(&name)).unwrap();
     }
     let (mut recorder, _) = open(directory.path());
     let lease = lease(&mut recorder).unwrap();
-    recorder.record(vec![finished(lease)]).unwrap();
+    recorder.record_batch(vec![finished(lease)]).unwrap();
     recorder.close_file().unwrap();
     drop(recorder);
     fs::remove_dir_all(directory.path().join("state")).unwrap();
@@ -100,7 +100,7 @@ fn flipped_byte_of_frontier_is_refused() {
     // What is in the log comes into a table when it is opened again.
     drop(open(directory.path()));
     let state = directory.path().join("state");
-    let names = directory::names(&state).unwrap();
+    let names = directory::list_names(&state).unwrap();
     let tables = names
         .iter()
         .filter(|name| name.to_string_lossy().ends_with(".sst"));
@@ -110,9 +110,9 @@ fn flipped_byte_of_frontier_is_refused() {
         let whole = fs::read(&table).unwrap();
         let mut flipped = whole.clone();
         flipped[whole.len() / 4] ^= 0x10;
-        archive_durable::replace(&table, &flipped).unwrap();
+        archive_durable::replace_file(&table, &flipped).unwrap();
         assert_refused(directory.path(), "state");
-        archive_durable::replace(&table, &whole).unwrap();
+        archive_durable::replace_file(&table, &whole).unwrap();
     }
     drop(open(directory.path()));
 }
@@ -123,7 +123,7 @@ fn cut_log_of_frontier_is_refused() {
     for quarters in 0..3 {
         let directory = begun();
         let state = directory.path().join("state");
-        let names = directory::names(&state).unwrap();
+        let names = directory::list_names(&state).unwrap();
         let logs = names
             .iter()
             .filter(|name| name.to_string_lossy().ends_with(".log"));

@@ -73,18 +73,18 @@ fn seeds_open_their_part_of_the_web() {
         let hops: HopPath = "L".parse().unwrap();
         for text in inside {
             assert!(
-                scope.decide(&url(text), &hops).is_accepted(),
+                scope.decide_scope(&url(text), &hops).is_accepted(),
                 "{kind} {text}"
             );
         }
         for text in outside {
             assert_eq!(
-                scope.decide(&url(text), &hops).rule,
+                scope.decide_scope(&url(text), &hops).rule,
                 ScopeRule::Outside,
                 "{kind} {text}"
             );
         }
-        let rejected = scope.decide(&url("https://www.example.co.uk:8443/d/no"), &hops);
+        let rejected = scope.decide_scope(&url("https://www.example.co.uk:8443/d/no"), &hops);
         assert_eq!(rejected.rule, ScopeRule::RejectedPrefix, "{kind}");
     }
 }
@@ -144,7 +144,7 @@ fn last_overlay_of_a_key_stands() {
     let scope = order.scope_for(&[], &SuffixList::default()).unwrap();
     assert_eq!(scope.overlays.len(), 2);
     assert_eq!(scope.overlays[0].max_repeats, Some(6));
-    assert!(scope.overlays[0].traps.catches("a pit"));
+    assert!(scope.overlays[0].traps.catches_uri("a pit"));
     let both = order.politeness_for(&url("https://www.example.dk/x"));
     assert_eq!(both.max_delay, Duration::from_secs(50));
     assert_eq!(both.max_bytes_per_second, Some(1000));
@@ -167,7 +167,7 @@ fn credentials_are_for_their_host_only() {
     let answers = |text: &str, realm| {
         order
             .credentials_for(&url(text))
-            .any(|own| own.answers(realm))
+            .any(|own| own.answers_realm(realm))
     };
     assert!(answers("https://www.example.dk/", "members"));
     assert!(!answers("https://www.example.dk/", "others"));

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use archive_client::Preservation;
-use archive_client::preservation::Steps;
+use archive_client::preservation::ArchiveSteps;
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::size;
+use tools_terminal::output::size_text;
 use tools_terminal::save::Destination;
 use tools_terminal::session::Session;
 
@@ -30,10 +30,10 @@ pub(crate) struct Export {
 }
 
 impl Export {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let path = self.output.filter(|path| path != Path::new("-"));
         if path.is_none() && context.output.is_json() {
-            return Err(Failure::usage(
+            return Err(Failure::wrong_usage(
                 "the export on stdout is lines of JSON, not one document; leave --json out, or name a file with -o",
             ));
         }
@@ -41,7 +41,7 @@ impl Export {
             .as_ref()
             .filter(|path| path.extension().is_some_and(|kind| kind == "gz"))
         {
-            return Err(Failure::usage(format!(
+            return Err(Failure::wrong_usage(format!(
                 "{}: the export is not compressed; leave out .gz, and compress it afterwards",
                 path.display()
             )));
@@ -60,20 +60,20 @@ impl Export {
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "path": path.display().to_string(), "lines": lines, "bytes": bytes }))?;
+                .write_document(&serde_json::json!({ "path": path.display().to_string(), "lines": lines, "bytes": bytes }))?;
         } else {
             let path = path.display();
-            let size = size(bytes);
+            let size = size_text(bytes);
             context
                 .output
-                .line(&format!("{path}  {lines} lines, {size}"))?;
+                .write_line(&format!("{path}  {lines} lines, {size}"))?;
         }
         Ok(Exit::Done)
     }
 }
 
 async fn receive(
-    steps: &mut Steps<impl AsRef<[u8]>>,
+    steps: &mut ArchiveSteps<impl AsRef<[u8]>>,
     destination: &mut Destination,
 ) -> Result<(u64, u64), Failure> {
     let mut lines = 0;

@@ -8,7 +8,7 @@ use archive_model::NodeKey;
 use archive_repository::restore::{AllowedGaps, RestoreReport, from_both, from_replicas};
 use clap::Args;
 use serde_json::{Value, json};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
 use crate::commands::{parts, talk};
@@ -46,16 +46,16 @@ pub(crate) struct Restore {
 }
 
 impl Restore {
-    pub(crate) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let settings: archive_repository::Settings =
-            parts::load(&self.settings, &context.global.set)?;
+            parts::load_part_settings(&self.settings, &context.global.set)?;
         match &self.from {
             Some(export) if self.from_replicas => talk(async {
                 let allowed = AllowedGaps {
                     skip_damaged: self.skip_damaged,
                     partial: self.partial,
                 };
-                let both = from_both(&settings, export, allowed, Clock::system()).await;
+                let both = from_both(&settings, export, allowed, Clock::system_clock()).await;
                 let (exported, found) = both.map_err(|error| failure(&error))?;
                 if exported.time.is_some() && exported.damaged.count > 0 && !self.skip_damaged {
                     return show_export(context, &exported);
@@ -63,7 +63,7 @@ impl Restore {
                 show_both(context, &exported, &found)
             }),
             Some(export) => {
-                let now = Clock::system().now();
+                let now = Clock::system_clock().now();
                 let report = from_export(
                     settings.repository.restore_target(),
                     export,
@@ -73,7 +73,7 @@ impl Restore {
                 show_export(context, &report.map_err(|error| failure(&error))?)
             }
             None => talk(async {
-                let report = from_replicas(&settings, self.partial, Clock::system()).await;
+                let report = from_replicas(&settings, self.partial, Clock::system_clock()).await;
                 show_replicas(context, &report.map_err(|error| failure(&error))?)
             }),
         }
@@ -110,17 +110,17 @@ fn document(findings: &RestoreFindings) -> Value {
     json!({ "count": findings.count, "first": list })
 }
 
-fn lines(context: &Context, title: &str, findings: &RestoreFindings) -> Result<(), Failure> {
+fn lines(context: &CommandContext, title: &str, findings: &RestoreFindings) -> Result<(), Failure> {
     if findings.count == 0 {
         return Ok(());
     }
     context
         .output
-        .line(&format!("{title}: {}", findings.count))?;
+        .write_line(&format!("{title}: {}", findings.count))?;
     for finding in &findings.list {
         context
             .output
-            .line(&format!("  {}: {}", finding.about, finding.what))?;
+            .write_line(&format!("  {}: {}", finding.about, finding.what))?;
     }
     Ok(())
 }
@@ -168,12 +168,12 @@ fn replicas_document(report: &RestoreReport) -> Value {
 
 /// Shows what an export had, and what the replicas know beyond it.
 fn show_both(
-    context: &Context,
+    context: &CommandContext,
     exported: &FromExport,
     found: &RestoreReport,
 ) -> Result<Exit, Failure> {
     if context.output.is_json() {
-        context.output.document(&json!({
+        context.output.write_document(&json!({
             "export": export_document(exported), "replicas": replicas_document(found),
         }))?;
         return Ok(exit(
@@ -188,7 +188,7 @@ fn show_both(
     }
     lines(context, "damaged lines, left out", &exported.damaged)?;
     let time = exported.time.map(|time| time.to_string());
-    context.output.line(&format!(
+    context.output.write_line(&format!(
         "the export has {} files, as of {}; beyond it:",
         exported.files,
         time.unwrap_or_default()
@@ -201,7 +201,7 @@ fn show_both(
     })
 }
 
-fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> {
+fn show_export(context: &CommandContext, report: &FromExport) -> Result<Exit, Failure> {
     let FromExport {
         time,
         files,
@@ -214,7 +214,7 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
     } = report;
     let exit = exit(*written, &[damaged]);
     if context.output.is_json() {
-        context.output.document(&export_document(report))?;
+        context.output.write_document(&export_document(report))?;
         return Ok(exit);
     }
     lines(context, "damaged lines, left out", damaged)?;
@@ -223,18 +223,18 @@ fn show_export(context: &Context, report: &FromExport) -> Result<Exit, Failure> 
         "{files} files, {nodes} nodes, {rows} rows of other tables and {audit} lines of the audit trail, as of {time}"
     );
     if *written {
-        context.output.line(&format!("restored: {what}"))?;
+        context.output.write_line(&format!("restored: {what}"))?;
         let after = "what was stored after that is found by the next check as unexpected; start the repository";
-        context.output.line(after)?;
+        context.output.write_line(after)?;
     } else {
-        context.output.line(&format!(
+        context.output.write_line(&format!(
             "nothing was written; {what} could be restored with --skip-damaged, if there is no better export"
         ))?;
     }
     Ok(exit)
 }
 
-fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Failure> {
+fn show_replicas(context: &CommandContext, report: &RestoreReport) -> Result<Exit, Failure> {
     let RestoreReport {
         nodes,
         files,
@@ -247,11 +247,11 @@ fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Fail
     } = report;
     let exit = exit(*written, &[contradicting, unsigned, silent]);
     if context.output.is_json() {
-        context.output.document(&replicas_document(report))?;
+        context.output.write_document(&replicas_document(report))?;
         return Ok(exit);
     }
     for node in nodes {
-        context.output.line(&format!("asked: {node}"))?;
+        context.output.write_line(&format!("asked: {node}"))?;
     }
     lines(context, "did not answer, or not wholly", silent)?;
     lines(
@@ -266,15 +266,15 @@ fn show_replicas(context: &Context, report: &RestoreReport) -> Result<Exit, Fail
     )?;
     lines(context, "without a valid admission, left out", unsigned)?;
     if *written {
-        context.output.line(&format!(
+        context.output.write_line(&format!(
             "re-established: {files} files, {incomplete} of them not in every replica"
         ))?;
-        context.output.line(
+        context.output.write_line(
             "the restored admin data lack the trail before this, and files that depositors had only begun to store; start \
              the repository, then let a check confirm",
         )?;
     } else {
-        context.output.line(
+        context.output.write_line(
             "nothing was written; make the nodes that did not answer reachable, or continue without them with --partial",
         )?;
     }

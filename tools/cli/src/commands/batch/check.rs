@@ -5,12 +5,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_batch::Control;
+use archive_batch::StopControl;
 use archive_component::{CompileError, Component, Components};
 use archive_model::limits::LARGEST_COMPONENT;
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
 /// Say what a component is, or why it would be refused
@@ -39,9 +39,9 @@ struct ComponentDescription<'a> {
 }
 
 impl Check {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let file = self.file.display().to_string();
-        let (bytes, component) = read(&self.file)?;
+        let (bytes, component) = read_component(&self.file)?;
         let about = component.about();
         let known = ComponentDescription {
             file,
@@ -52,9 +52,9 @@ impl Check {
             about: &about.text,
         };
         if context.output.is_json() {
-            context.output.document(&known)?;
+            context.output.write_document(&known)?;
         } else {
-            context.output.line(&known.for_people())?;
+            context.output.write_line(&known.for_people())?;
         }
         Ok(Exit::Done)
     }
@@ -77,8 +77,8 @@ impl ComponentDescription<'_> {
 }
 
 /// Reads a component in binary form, and checks it as a node does. Reads no more than a component can have.
-pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Arc<Component>), Failure> {
-    let unreadable = |error| Failure::unreadable(path, &error);
+pub(super) fn read_component(path: &Path) -> Result<(Vec<u8>, Arc<Component>), Failure> {
+    let unreadable = |error| Failure::unreadable_file(path, &error);
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     file.take(LARGEST_COMPONENT + 1)
@@ -86,8 +86,9 @@ pub(super) fn read(path: &Path) -> Result<(Vec<u8>, Arc<Component>), Failure> {
         .map_err(unreadable)?;
     let shown = path.display();
     let refused = |error: CompileError| Failure::new(Exit::Refused, format!("{shown}: {error}"));
-    let components = Components::new(None).map_err(|error| Failure::failed(error.to_string()))?;
-    let compiled = components.compile(&bytes, &Control::default());
+    let components =
+        Components::new(None).map_err(|error| Failure::because_failed(error.to_string()))?;
+    let compiled = components.compile_component(&bytes, &StopControl::default());
     let component = compiled.map_err(refused)?;
     Ok((bytes, component))
 }
@@ -102,7 +103,7 @@ mod tests {
         let check = |bytes: &[u8], why: &str| {
             let mut file = tempfile::NamedTempFile::new().unwrap();
             std::io::Write::write_all(&mut file, bytes).unwrap();
-            let failure = read(file.path()).unwrap_err();
+            let failure = read_component(file.path()).unwrap_err();
             assert_eq!(failure.exit, Exit::Refused);
             assert!(failure.message.contains(why), "{failure}");
         };
@@ -112,7 +113,7 @@ mod tests {
         check(b"\0asm\x0d\0\x01\0", "it exports neither");
         let huge = tempfile::NamedTempFile::new().unwrap();
         huge.as_file().set_len(LARGEST_COMPONENT + 1).unwrap();
-        let failure = read(huge.path()).unwrap_err();
+        let failure = read_component(huge.path()).unwrap_err();
         assert!(failure.message.contains("at most 67108864"), "{failure}");
     }
 }

@@ -2,11 +2,11 @@
 
 use archive_client::batch::{JobNode, JobStatus};
 use archive_model::{JobSpec, Program};
-use tools_terminal::describe::{gap, time, time_or_dash};
-use tools_terminal::output::size;
+use tools_terminal::describe::{describe_gap, describe_time, time_or_dash};
+use tools_terminal::output::size_text;
 
 /// Names the program and its input.
-pub(super) fn what(spec: &JobSpec) -> String {
+pub(super) fn describe_spec(spec: &JobSpec) -> String {
     let mut words = match &spec.program {
         Program::BuiltIn(job) => job.clone(),
         Program::Component(digest) => {
@@ -27,7 +27,7 @@ pub(super) fn what(spec: &JobSpec) -> String {
 }
 
 /// Returns the lines that tell people of a job.
-pub(super) fn job(job: &JobStatus) -> Vec<String> {
+pub(super) fn describe_job(job: &JobStatus) -> Vec<String> {
     let JobStatus {
         id,
         state,
@@ -44,8 +44,12 @@ pub(super) fn job(job: &JobStatus) -> Vec<String> {
     };
     let mut lines = vec![
         format!("job {id} is {state}{reason}"),
-        format!("  {}", what(spec)),
-        format!("  submitted by {}, {}", job.who, time(job.submitted)),
+        format!("  {}", describe_spec(spec)),
+        format!(
+            "  submitted by {}, {}",
+            job.who,
+            describe_time(job.submitted)
+        ),
     ];
     if job.started.is_some() {
         let started = time_or_dash(job.started);
@@ -54,14 +58,14 @@ pub(super) fn job(job: &JobStatus) -> Vec<String> {
     }
     lines.push(format!(
         "  {files} file(s) read, {} of them, {records} record(s); {failed} with failures, {unread} not read",
-        size(job.bytes)
+        size_text(job.bytes)
     ));
     if state.has_ended() {
         lines.push(format!(
             "  result {}, errors {}, manifest {}; kept until {}",
-            size(job.result_bytes),
-            size(job.error_bytes),
-            size(job.manifest_bytes),
+            size_text(job.result_bytes),
+            size_text(job.error_bytes),
+            size_text(job.manifest_bytes),
             time_or_dash(job.expires)
         ));
     } else {
@@ -73,7 +77,7 @@ pub(super) fn job(job: &JobStatus) -> Vec<String> {
     lines.extend(
         job.gaps
             .iter()
-            .map(|lack| format!("  not read: {}", gap(lack))),
+            .map(|lack| format!("  not read: {}", describe_gap(lack))),
     );
     lines
 }
@@ -84,7 +88,7 @@ fn node(node: &JobNode) -> String {
         None => String::new(),
     };
     let files = node.files;
-    let bytes = size(node.bytes);
+    let bytes = size_text(node.bytes);
     format!("  node {}: {files}{of} file(s), {bytes}", node.node)
 }
 
@@ -143,7 +147,7 @@ pub(super) mod tests {
             }],
             ..status(JobState::Running)
         };
-        let text = job(&running).join("\n");
+        let text = describe_job(&running).join("\n");
         for words in [
             "job b-1 is running",
             "checksum algorithm=md5 over all files of replica one",
@@ -154,14 +158,14 @@ pub(super) mod tests {
         let mut listed = status(JobState::Queued);
         let names = ["a.warc", "b.warc"].map(|name| name.parse().unwrap());
         listed.spec.names = Some(NameList::new(names.to_vec()).unwrap());
-        let text = job(&listed).join("\n");
+        let text = describe_job(&listed).join("\n");
         let words = "over 2 named file(s) of replica one";
         assert!(text.contains(words), "{text}");
         let failed = JobStatus {
             reason: Some("its time is over".into()),
             ..status(JobState::Failed)
         };
-        let text = job(&failed).join("\n");
+        let text = describe_job(&failed).join("\n");
         assert!(text.contains("is failed: its time is over"), "{text}");
         assert!(text.contains("kept until"), "{text}");
     }

@@ -3,7 +3,7 @@
 use archive_client::Batch;
 use archive_client::batch::JobDescription;
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::session::Session;
 
@@ -18,19 +18,19 @@ use tools_terminal::session::Session;
 pub(crate) struct Jobs {}
 
 impl Jobs {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let jobs = session.researcher().jobs().await;
         let jobs = jobs.map_err(|error| session.failure(error))?;
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "jobs": jobs }))?;
+                .write_document(&serde_json::json!({ "jobs": jobs }))?;
             return Ok(Exit::Done);
         }
         for job in &jobs {
             for line in text(job) {
-                context.output.line(&line)?;
+                context.output.write_line(&line)?;
             }
         }
         Ok(Exit::Done)

@@ -4,7 +4,7 @@ use archive_client::Batch;
 use archive_client::batch::JobStatus;
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::items::Items;
 use tools_terminal::session::Session;
@@ -32,19 +32,19 @@ pub(crate) struct List {
 struct End {}
 
 impl List {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let jobs = session.researcher().list(self.own, self.open).await;
         let mut jobs = jobs.map_err(|error| session.failure(error))?;
-        let mut items = Items::begin(&context.output, "jobs")?;
+        let mut items = Items::begin_items(&context.output, "jobs")?;
         let ended = loop {
             match jobs.next().await {
-                Ok(Some(job)) => items.item(&job, || line(&job))?,
+                Ok(Some(job)) => items.write_item(&job, || line(&job))?,
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error.into()),
             }
         };
-        items.end(true, End {}, ended, Exit::Done)
+        items.end_items(true, End {}, ended, Exit::Done)
     }
 }
 
@@ -57,7 +57,7 @@ fn line(job: &JobStatus) -> String {
         files,
         ..
     } = job;
-    let submitted = tools_terminal::describe::time(*submitted);
-    let what = describe::what(&job.spec);
+    let submitted = tools_terminal::describe::describe_time(*submitted);
+    let what = describe::describe_spec(&job.spec);
     format!("{id}  {state:<9}  {submitted}  {who}  {files} file(s)  {what}")
 }

@@ -6,13 +6,13 @@ use archive_client::batch::JobOutput;
 use archive_client::{Batch, Researcher};
 use archive_model::JobId;
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::Session;
 
 use super::JobSelector;
-use super::status::{exit, show};
+use super::status::{exit_of, show_job};
 
 /// Fetch the output of a job
 ///
@@ -48,19 +48,19 @@ pub(super) struct Places {
 }
 
 impl Output {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let researcher = session.researcher();
         let job = researcher.find(&self.job.id).await;
         let job = job.map_err(|error| session.failure(error))?;
-        self.places.check(context)?;
+        self.places.check_places(context)?;
         self.places
-            .fetch(context, &session, &researcher, &job.id)
+            .fetch_outputs(context, &session, &researcher, &job.id)
             .await?;
         if context.output.is_json() {
-            show(context, &job)?;
+            show_job(context, &job)?;
         }
-        Ok(exit(&job))
+        Ok(exit_of(&job))
     }
 }
 
@@ -71,7 +71,7 @@ impl Places {
     }
 
     /// Refuses what cannot be, before a job has run for hours.
-    pub(super) fn check(&self, context: &Context) -> Result<(), Failure> {
+    pub(super) fn check_places(&self, context: &CommandContext) -> Result<(), Failure> {
         let wanted = [&self.output, &self.errors, &self.manifest];
         let given: Vec<&Path> = wanted.into_iter().flatten().map(PathBuf::as_path).collect();
         let mut on_stdout = 0;
@@ -80,7 +80,7 @@ impl Places {
                 on_stdout += 1;
             } else if given.iter().filter(|other| other == &path).count() > 1 {
                 let path = path.display();
-                return Err(Failure::usage(format!(
+                return Err(Failure::wrong_usage(format!(
                     "{path} is named twice; name a file for each"
                 )));
             } else if !self.force && path.symlink_metadata().is_ok() {
@@ -94,7 +94,7 @@ impl Places {
             }
         }
         if on_stdout > 1 {
-            return Err(Failure::usage(
+            return Err(Failure::wrong_usage(
                 "only one thing can go to stdout; name files for the others",
             ));
         }
@@ -102,9 +102,9 @@ impl Places {
     }
 
     /// Fetches what is asked for. With `--json`, nothing goes to stdout but the document.
-    pub(super) async fn fetch(
+    pub(super) async fn fetch_outputs(
         &self,
-        context: &Context,
+        context: &CommandContext,
         session: &Session,
         researcher: &Researcher,
         id: &JobId,

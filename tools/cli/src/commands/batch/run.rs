@@ -3,19 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use archive_client::Batch;
-use archive_client::batch::{Code, JobState, JobStatus, Submission};
+use archive_client::batch::{Code, JobState, JobStatus, JobSubmission};
 use archive_daemon::{ByteSize, Chance, Period};
 use archive_model::{JobId, NameList, NamePattern, ReplicaId};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::list::read_names;
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
 use super::output::Places;
-use super::status::{exit, show};
-use super::watch::watch;
+use super::status::{exit_of, show_job};
+use super::watch::watch_job;
 use super::{check, job_id};
 
 /// The most gaps that are reported one by one.
@@ -93,8 +93,8 @@ fn argument(text: &str) -> Result<(String, String), String> {
 }
 
 impl Run {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
-        self.places.check(context)?;
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
+        self.places.check_places(context)?;
         let submission = self.submission()?;
         let session = Session::open(&context.global)?;
         let researcher = session.researcher();
@@ -104,29 +104,33 @@ impl Run {
             return detached(context, &job);
         }
         let id = &job.id;
-        tell(&format!(
+        tell_user(&format!(
             "job {id} is handed in; Ctrl-C ends only the waiting (`holdfast batch cancel {id}` ends the job)"
         ));
-        let job = watch(context, &session, &researcher, job).await?;
+        let job = watch_job(context, &session, &researcher, job).await?;
         self.places
-            .fetch(context, &session, &researcher, &job.id)
+            .fetch_outputs(context, &session, &researcher, &job.id)
             .await?;
         if context.output.is_json() {
-            show(context, &job)?;
+            show_job(context, &job)?;
         }
         self.summarise(&job);
-        Ok(exit(&job))
+        Ok(exit_of(&job))
     }
 
-    fn submission(&self) -> Result<Submission, Failure> {
+    fn submission(&self) -> Result<JobSubmission, Failure> {
         let code = match (&self.job, &self.wasm) {
             (Some(job), _) => Code::BuiltIn(job.clone()),
             (None, Some(path)) => component(path)?,
-            (None, None) => return Err(Failure::usage("name a job, or a component with --wasm")),
+            (None, None) => {
+                return Err(Failure::wrong_usage(
+                    "name a job, or a component with --wasm",
+                ));
+            }
         };
         let id = self.id.clone().map_or_else(fresh, Ok)?;
         let names = self.names.as_deref().map(names).transpose()?;
-        Ok(Submission {
+        Ok(JobSubmission {
             id,
             code,
             arguments: self.arguments.clone(),
@@ -157,15 +161,18 @@ impl Run {
         };
         let state = job.state;
         if matches!(state, JobState::Failed | JobState::Cancelled) {
-            tell(&format!(
+            tell_user(&format!(
                 "job {id} is {state}{reason}; what it wrote before is all there is, and is not reduced"
             ));
         }
         for gap in job.gaps.iter().take(MOST_GAPS) {
-            tell(&format!("not read: {}", tools_terminal::describe::gap(gap)));
+            tell_user(&format!(
+                "not read: {}",
+                tools_terminal::describe::describe_gap(gap)
+            ));
         }
         if job.is_whole() {
-            tell(&format!("job {id}: {files} file(s) read, none failed"));
+            tell_user(&format!("job {id}: {files} file(s) read, none failed"));
             return;
         }
         let where_to_look = if self.places.has_errors() {
@@ -173,7 +180,7 @@ impl Run {
         } else {
             format!("; `holdfast batch output {id} -e FILE` says which, where and why")
         };
-        tell(&format!(
+        tell_user(&format!(
             "job {id}: {files} file(s) read, {failed} of them with failures; {unread} not read{where_to_look}"
         ));
     }
@@ -182,21 +189,21 @@ impl Run {
 /// Reads the list of the files that a job runs over.
 fn names(path: &Path) -> Result<NameList, Failure> {
     NameList::new(read_names(path)?)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))
+        .map_err(|error| Failure::wrong_usage(format!("{}: {error}", path.display())))
 }
 
-fn detached(context: &Context, job: &JobStatus) -> Result<Exit, Failure> {
+fn detached(context: &CommandContext, job: &JobStatus) -> Result<Exit, Failure> {
     if context.output.is_json() {
-        context.output.document(job)?;
+        context.output.write_document(job)?;
     } else {
-        context.output.line(job.id.as_str())?;
+        context.output.write_line(job.id.as_str())?;
     }
     Ok(Exit::Done)
 }
 
 /// Reads a component and checks it as each node does: what a node would refuse is not sent.
 fn component(path: &Path) -> Result<Code, Failure> {
-    let (bytes, component) = check::read(path)?;
+    let (bytes, component) = check::read_component(path)?;
     Ok(Code::Component {
         digest: component.digest(),
         bytes: bytes.into(),
@@ -205,11 +212,11 @@ fn component(path: &Path) -> Result<Code, Failure> {
 
 /// Makes an id that no other job has.
 fn fresh() -> Result<JobId, Failure> {
-    let random: [u8; 8] = Chance::system()
-        .bytes()
-        .map_err(|error| Failure::failed(format!("{error}; name the job with --id")))?;
+    let random: [u8; 8] = Chance::system_chance()
+        .random_bytes()
+        .map_err(|error| Failure::because_failed(format!("{error}; name the job with --id")))?;
     let text = format!("b-{}", hex::encode(random));
-    JobId::new(&text).map_err(|error| Failure::failed(error.to_string()))
+    JobId::new(&text).map_err(|error| Failure::because_failed(error.to_string()))
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use archive_client::Batch;
 use archive_client::batch::{JobState, JobStatus};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::session::Session;
 
-use super::watch::watch;
+use super::watch::watch_job;
 use super::{JobSelector, describe};
 
 /// Show the state of a job
@@ -38,23 +38,23 @@ pub(crate) struct Cancel {
 }
 
 impl Status {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let job = session.researcher().find(&self.job.id).await;
         let job = job.map_err(|error| session.failure(error))?;
-        show(context, &job)?;
-        Ok(exit(&job))
+        show_job(context, &job)?;
+        Ok(exit_of(&job))
     }
 }
 
 impl Cancel {
-    pub(crate) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(crate) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let researcher = session.researcher();
         let job = researcher.cancel(&self.job.id).await;
         let job = job.map_err(|error| session.failure(error))?;
-        let job = watch(context, &session, &researcher, job).await?;
-        show(context, &job)?;
+        let job = watch_job(context, &session, &researcher, job).await?;
+        show_job(context, &job)?;
         Ok(if job.state == JobState::Cancelled {
             Exit::Done
         } else {
@@ -64,7 +64,7 @@ impl Cancel {
 }
 
 /// Returns the exit code of a job. A job that still runs has nothing wrong yet.
-pub(super) fn exit(job: &JobStatus) -> Exit {
+pub(super) fn exit_of(job: &JobStatus) -> Exit {
     if !job.state.has_ended() || job.is_whole() {
         Exit::Done
     } else {
@@ -72,11 +72,11 @@ pub(super) fn exit(job: &JobStatus) -> Exit {
     }
 }
 
-pub(super) fn show(context: &Context, job: &JobStatus) -> Result<(), Failure> {
+pub(super) fn show_job(context: &CommandContext, job: &JobStatus) -> Result<(), Failure> {
     if context.output.is_json() {
-        return context.output.document(job);
+        return context.output.write_document(job);
     }
-    describe::job(job)
+    describe::describe_job(job)
         .iter()
-        .try_for_each(|line| context.output.line(line))
+        .try_for_each(|line| context.output.write_line(line))
 }

@@ -6,9 +6,9 @@ use archive_client::batch::{self, JobStatus, WatchPace};
 use archive_client::{ClientLimits, Researcher};
 use archive_model::Backoff;
 use tools_terminal::bars::{Bars, ProgressUnit};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::Failure;
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
 /// The time between two questions to the archive about the progress.
@@ -19,8 +19,8 @@ const SILENT_LOOK_MS: u64 = 5000;
 
 /// Waits for the end of a job. While the archive cannot be asked, the job may still run: the wait continues, for a
 /// while.
-pub(super) async fn watch(
-    context: &Context,
+pub(super) async fn watch_job(
+    context: &CommandContext,
     session: &Session,
     researcher: &Researcher,
     job: JobStatus,
@@ -30,15 +30,15 @@ pub(super) async fn watch(
     }
     let mut bars = Bars::new(!context.output.is_json());
     let mut waits = String::new();
-    let ended = batch::watch(researcher, &job.id, pace(session.limits()), |look| {
+    let ended = batch::watch_job(researcher, &job.id, pace(session.limits()), |look| {
         match look {
             Ok(open) => show(open, &mut bars, &mut waits),
-            Err(error) => bars.suspend(|| tell(&format!("job {}: {error}", job.id))),
+            Err(error) => bars.suspend(|| tell_user(&format!("job {}: {error}", job.id))),
         }
         true
     });
     let ended = ended.await;
-    bars.finish();
+    bars.finish_bars();
     ended.map_err(|error| session.failure(error))
 }
 
@@ -59,7 +59,7 @@ fn pace(limits: ClientLimits) -> WatchPace {
 /// Shows how far a job is, and a new reason why it waits.
 fn show(open: &JobStatus, bars: &mut Bars, waits: &mut String) {
     for node in &open.nodes {
-        bars.step(
+        bars.step_bar(
             node.node.as_str(),
             ProgressUnit::Files,
             node.files,
@@ -68,7 +68,7 @@ fn show(open: &JobStatus, bars: &mut Bars, waits: &mut String) {
     }
     let why = open.reason.clone().unwrap_or_default();
     if why != *waits && !why.is_empty() {
-        bars.suspend(|| tell(&format!("job {}: {why}", open.id)));
+        bars.suspend(|| tell_user(&format!("job {}: {why}", open.id)));
     }
     *waits = why;
 }

@@ -35,7 +35,7 @@ pub(super) struct Question<'a> {
 
 impl Question<'_> {
     /// Gives each capture of the answer to `take`.
-    pub(super) fn ask(
+    pub(super) fn ask_collection(
         &self,
         mut take: impl FnMut(Capture) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
@@ -46,7 +46,8 @@ impl Question<'_> {
         };
         let stream = self.send(&url).map_err(|error| unreachable(&error))?;
         let mut input = BufReader::new(stream);
-        let head = Head::read(&mut input, LARGEST_HEAD).map_err(|error| unreachable(&error))?;
+        let head =
+            Head::read_head(&mut input, LARGEST_HEAD).map_err(|error| unreachable(&error))?;
         let mut body: Box<dyn BufRead> = match head.content_length() {
             _ if head.is_chunked() => Box::new(BufReader::new(ChunkedReader::new(input))),
             Some(length) => Box::new(LengthCheckReader {
@@ -71,7 +72,7 @@ impl Question<'_> {
                 return Err(unreachable(&"a line of its answer has no end"));
             }
             let text = str::from_utf8(&line).map_err(|error| unreachable(&error))?;
-            let capture = Format::Cdxj.read(text);
+            let capture = Format::Cdxj.read_line(text);
             take(capture.map_err(|error| unreachable(&error))?)?;
         }
     }
@@ -140,10 +141,10 @@ impl Question<'_> {
         let code = status.unwrap_or(0);
         let message = format!("the collection {}: {code}: {said}", self.collection);
         match code {
-            400 => Failure::usage(message),
+            400 => Failure::wrong_usage(message),
             401 | 403 | 451 => Failure::new(Exit::Refused, message),
             500.. => unreached(message),
-            _ => Failure::failed(message),
+            _ => Failure::because_failed(message),
         }
     }
 }
@@ -219,7 +220,7 @@ mod tests {
             patience: Duration::from_mins(1),
         };
         let mut count = 0;
-        let answered = question.ask(|capture| {
+        let answered = question.ask_collection(|capture| {
             assert_eq!(capture.original.as_deref(), Some("http://a.org/"));
             count += 1;
             Ok(())
@@ -238,7 +239,7 @@ mod tests {
                 parameters: &[("url", "http://a.org/?b='c'".to_owned())],
                 patience: Duration::from_mins(1),
             };
-            let failure = question.ask(|_capture| Ok(())).unwrap_err();
+            let failure = question.ask_collection(|_capture| Ok(())).unwrap_err();
             assert_eq!(failure.exit, Exit::Settings);
             failure.message
         };

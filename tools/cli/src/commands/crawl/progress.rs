@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use archive_daemon::Clock;
 use harvest_crawler::crawl::CrawlProgress;
 use tokio::sync::watch;
-use tools_terminal::output::size;
-use tools_terminal::progress::Progress;
+use tools_terminal::output::size_text;
+use tools_terminal::progress::TransferProgress;
 
 /// The time over which a rate is taken.
 const WINDOW: Duration = Duration::from_secs(20);
@@ -17,8 +17,8 @@ const WINDOW: Duration = Duration::from_secs(20);
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Shows how far a crawl is, for as long as it is polled.
-pub(super) async fn show(
-    bar: &Progress,
+pub(super) async fn show_progress(
+    bar: &TransferProgress,
     clock: &Clock,
     mut progress: watch::Receiver<CrawlProgress>,
 ) -> Infallible {
@@ -26,7 +26,7 @@ pub(super) async fn show(
     while progress.changed().await.is_ok() {
         let now = progress.borrow_and_update().clone();
         let rate = rate.after(clock.instant(), now.fetched);
-        bar.message(line(&now, rate));
+        bar.set_message(line(&now, rate));
         clock.sleep(PERIOD).await;
     }
     std::future::pending().await
@@ -62,7 +62,7 @@ fn line(progress: &CrawlProgress, rate: u64) -> String {
     let mut line = format!(
         "{} fetched ({}), {}.{}/s, {} queued in {} active queues, {} failed",
         progress.fetched,
-        size(progress.bytes),
+        size_text(progress.bytes),
         rate / 10,
         rate % 10,
         progress.queued,
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn line_shows_rate_and_state() {
         let mut rate = FetchRate::default();
-        let begin = Clock::system().instant();
+        let begin = Clock::system_clock().instant();
         let at = |seconds| begin + Duration::from_secs(seconds);
         assert_eq!(rate.after(at(0), 100), 0);
         assert_eq!(rate.after(at(10), 125), 25);

@@ -4,7 +4,7 @@ use harvest_crawler::crawl::CrawlCommand;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::UnboundedSender;
 use tools_terminal::exit::Exit;
-use tools_terminal::progress::Progress;
+use tools_terminal::progress::TransferProgress;
 
 /// The signals, which do not end the process by themselves any more.
 #[derive(Debug)]
@@ -23,13 +23,15 @@ impl Signals {
     }
 
     /// Ends the job at the first signal, so that it can be resumed. Returns at the second one.
-    pub(super) async fn watch(
+    pub(super) async fn watch_signals(
         mut self,
-        bar: &Progress,
+        bar: &TransferProgress,
         control: &UnboundedSender<CrawlCommand>,
     ) -> Exit {
         self.next().await;
-        bar.tell("ending the crawl; fetches under way have 10 seconds; once more to end at once");
+        bar.tell_user(
+            "ending the crawl; fetches under way have 10 seconds; once more to end at once",
+        );
         // A job that has ended is not waited for.
         _ = control.send(CrawlCommand::Suspend);
         self.next().await;

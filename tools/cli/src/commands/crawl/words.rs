@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use archive_model::Period;
 use harvest_controller::{
-    JobDirectory, JobDirectoryError, JobNotice, JobReport, JobStatus, UnansweredSeed,
+    HarvestJobEnd, JobDirectory, JobDirectoryError, JobNotice, JobReport, UnansweredSeed,
 };
 use harvest_crawler::crawl::CrawlNotice;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{size, tell};
+use tools_terminal::output::{size_text, tell_user};
 
 /// The most seeds that are named.
 const MOST_SEEDS: usize = 10;
@@ -92,10 +92,10 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
 }
 
 /// Returns the words about a job that is resumed.
-pub(super) fn resumed(directory: &JobDirectory) -> Result<String, JobDirectoryError> {
+pub(super) fn resumed_text(directory: &JobDirectory) -> Result<String, JobDirectoryError> {
     let id = directory.job().id;
     let path = directory.root().display();
-    Ok(match directory.outcome()? {
+    Ok(match directory.read_outcome()? {
         Some(_) => format!(
             "job {id} in {path}: its crawl is over; what is left of its documents is written and stored"
         ),
@@ -123,7 +123,7 @@ fn unanswered(report: &JobReport) -> Exit {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
-    tell(&format!("no seed was fetched: {}{more}", seeds.join("; ")));
+    tell_user(&format!("no seed was fetched: {}{more}", seeds.join("; ")));
     if report.unanswered.iter().all(UnansweredSeed::is_unreachable) {
         Exit::Unreachable
     } else {
@@ -132,25 +132,25 @@ fn unanswered(report: &JobReport) -> Exit {
 }
 
 /// Prints the report of a job that has ended; gives the exit code.
-pub(super) fn report(context: &Context, report: &JobReport) -> Result<Exit, Failure> {
+pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Result<Exit, Failure> {
     if context.output.is_json() {
-        context.output.document(report)?;
+        context.output.write_document(report)?;
     } else {
-        let bytes = size(report.bytes);
+        let bytes = size_text(report.bytes);
         let output = &context.output;
-        output.line(&format!(
+        output.write_line(&format!(
             "job {}: {} objects, {bytes}; {}",
             report.job, report.objects, report.stop_reason
         ))?;
         for domain in &report.domains {
-            let bytes = size(domain.bytes);
-            output.line(&format!(
+            let bytes = size_text(domain.bytes);
+            output.write_line(&format!(
                 "  {}: {} objects, {bytes}; {}",
                 domain.domain, domain.objects, domain.stop_reason
             ))?;
         }
         for held in &report.quarantined {
-            output.line(&format!(
+            output.write_line(&format!(
                 "  {}: under quarantine, {} URIs are held back; to fetch them, write this pattern into a file NAME.free in the \
                  directory `action` of a job that runs",
                 held.pattern, held.uris
@@ -158,26 +158,26 @@ pub(super) fn report(context: &Context, report: &JobReport) -> Result<Exit, Fail
         }
         for file in &report.files {
             let state = if file.stored { "stored" } else { "kept here" };
-            output.line(&format!("  {}: {state}", file.name))?;
+            output.write_line(&format!("  {}: {state}", file.name))?;
         }
-        output.line(&format!("logs and reports: {}", report.directory))?;
+        output.write_line(&format!("logs and reports: {}", report.directory))?;
     }
     Ok(match report.status {
-        JobStatus::Done => unanswered(report),
-        JobStatus::Failed => {
+        HarvestJobEnd::Done => unanswered(report),
+        HarvestJobEnd::Failed => {
             let unstored = report.files.iter().filter(|file| !file.stored).count();
             if unstored > 0 {
-                tell(&format!(
+                tell_user(&format!(
                     "{unstored} files are not stored; continue with `holdfast crawl --resume {}`",
                     report.directory
                 ));
             } else {
-                tell("the crawl broke off, and what it had recorded is stored");
+                tell_user("the crawl broke off, and what it had recorded is stored");
             }
             Exit::Failed
         }
-        JobStatus::Suspended => {
-            tell(&format!(
+        HarvestJobEnd::Suspended => {
+            tell_user(&format!(
                 "continue with `holdfast crawl --resume {}`",
                 report.directory
             ));

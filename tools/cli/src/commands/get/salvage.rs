@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use archive_client::{Access, FileRange, Hole, Losses, LostRecord, SalvagedPart, Span};
 use archive_model::{FileName, Root};
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::losses::lines_of;
-use tools_terminal::output::{size, tell};
-use tools_terminal::progress::Progress;
+use tools_terminal::output::{size_text, tell_user};
+use tools_terminal::progress::TransferProgress;
 use tools_terminal::save::{Destination, Partial};
 use tools_terminal::session::Session;
 
@@ -133,7 +133,7 @@ impl<'a> Map<'a> {
                 "no replica has them intact"
             };
             let last = end - 1;
-            tell(&format!("bytes {start}-{last} are zeros: {why}"));
+            tell_user(&format!("bytes {start}-{last} are zeros: {why}"));
             return Ok(());
         };
         write(file, hole)
@@ -155,21 +155,22 @@ impl<'a> Map<'a> {
 }
 
 fn write(file: &mut Partial, line: &impl Serialize) -> Result<(), Failure> {
-    let line = serde_json::to_string(line).map_err(|error| Failure::failed(error.to_string()))?;
+    let line =
+        serde_json::to_string(line).map_err(|error| Failure::because_failed(error.to_string()))?;
     file.write(format!("{line}\n").as_bytes())
 }
 
-pub(super) async fn run(
+pub(super) async fn run_salvage(
     places: Places,
     wanted: FileRange,
-    context: &Context,
+    context: &CommandContext,
 ) -> Result<Exit, Failure> {
     let session = Session::open(&context.global)?;
     let mut salvage = session.reader().salvage(&wanted).await?;
     let mut destination = Destination::open(&places.path, places.force, &context.output)?;
     let mut map = Map::new(&places)?;
     let range = salvage.range.clone();
-    let progress = Progress::bytes(range.end - range.start);
+    let progress = TransferProgress::of_bytes(range.end - range.start);
     let mut at = range.start;
     while let Some(part) = salvage.next().await? {
         let before = at;
@@ -184,7 +185,7 @@ pub(super) async fn run(
                 at += hole.end - hole.start;
             }
         }
-        progress.step(before, at);
+        progress.step_bytes(before, at);
     }
     progress.finish();
     destination.finish()?;
@@ -215,7 +216,7 @@ pub(super) async fn run(
         ..
     } = map;
     if context.output.is_json() {
-        context.output.document(&Report {
+        context.output.write_document(&Report {
             name: &admission.name,
             size: admission.size,
             root: admission.root,
@@ -230,24 +231,24 @@ pub(super) async fn run(
         })?;
         return Ok(exit);
     }
-    let good = size(range.end - range.start - lost);
+    let good = size_text(range.end - range.start - lost);
     let shown = places.path.display();
     let line = format!("{shown}  {good} verified  {}", admission.root);
-    context.output.line(&line)?;
+    context.output.write_line(&line)?;
     if let Some(path) = map.path.filter(|_| holes > 0) {
         let maybe = if unknown == 0 {
             String::new()
         } else {
-            format!(", {} of them only unknown", size(unknown))
+            format!(", {} of them only unknown", size_text(unknown))
         };
         let shown = path.display();
-        context.output.line(&format!(
+        context.output.write_line(&format!(
             "{shown}  {holes} holes, {} are zeros{maybe}",
-            size(lost)
+            size_text(lost)
         ))?;
     }
     for line in losses.iter().flat_map(lines_of) {
-        context.output.line(&line)?;
+        context.output.write_line(&line)?;
     }
     Ok(exit)
 }

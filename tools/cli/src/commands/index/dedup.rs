@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use archive_daemon::ByteSize;
 use clap::Args;
-use index_dedup::{BuildError, BuildReport, Workspace, build};
+use index_dedup::{BuildReport, DedupBuildError, Workspace, build_index};
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
-use tools_terminal::progress::Progress;
+use tools_terminal::output::tell_user;
+use tools_terminal::progress::TransferProgress;
 use tools_terminal::save::{Partial, is_stdout};
 
-use crate::commands::warc::open;
+use crate::commands::warc::open_input;
 
 /// Build an index of earlier captures, for crawls that do not store unchanged content again
 ///
@@ -66,7 +66,7 @@ struct DedupDocument<'a> {
 }
 
 impl Dedup {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let temporary = self.temporary.clone().unwrap_or_else(std::env::temp_dir);
         let workspace = Workspace {
             directory: &temporary,
@@ -81,20 +81,20 @@ impl Dedup {
         let progress = self.progress();
         let mut exits = Vec::new();
         let inputs = self.files.iter();
-        let inputs = inputs.filter_map(|path| match open(path) {
-            Ok(source) => Some((path.display().to_string(), progress.watch(source))),
+        let inputs = inputs.filter_map(|path| match open_input(path) {
+            Ok(source) => Some((path.display().to_string(), progress.watch_reader(source))),
             Err(failure) => {
-                progress.tell(&failure.message);
+                progress.tell_user(&failure.message);
                 exits.push(failure.exit);
                 None
             }
         });
         let is_file = file.is_some();
         let built = match file {
-            None => build(inputs, workspace, &mut context.output.writer()),
+            None => build_index(inputs, workspace, &mut context.output.writer()),
             Some(file) => {
                 let mut output = io::BufWriter::new(file.writer()?);
-                let built = build(inputs, workspace, &mut output);
+                let built = build_index(inputs, workspace, &mut output);
                 drop(output);
                 if built.is_ok() {
                     file.keep()?;
@@ -105,30 +105,32 @@ impl Dedup {
         progress.finish();
         let report = built.map_err(failure)?;
         for problem in &report.problems {
-            tell(&problem.to_string());
+            tell_user(&problem.to_string());
         }
         let unnamed = report
             .problem_count
             .saturating_sub(report.problems.len() as u64);
         if unnamed > 0 {
-            tell(&format!("{unnamed} more problems"));
+            tell_user(&format!("{unnamed} more problems"));
         }
         if report.problem_count > 0 {
             exits.push(Exit::Failed);
         }
         let exit = Exit::of_all(exits);
         if context.output.is_json() {
-            context.output.document(&self.document(&report, exit))?;
+            context
+                .output
+                .write_document(&self.document(&report, exit))?;
         } else if is_file {
-            context.output.line(&summary(&report))?;
+            context.output.write_line(&summary(&report))?;
         }
         Ok(exit)
     }
 
     /// Returns a bar for the bytes of all files, as far as they are known.
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> TransferProgress {
         let sizes = self.files.iter().filter_map(|path| path.metadata().ok());
-        Progress::bytes(sizes.map(|metadata| metadata.len()).sum())
+        TransferProgress::of_bytes(sizes.map(|metadata| metadata.len()).sum())
     }
 
     fn document<'a>(&'a self, report: &BuildReport, exit: Exit) -> DedupDocument<'a> {
@@ -156,11 +158,11 @@ fn summary(report: &BuildReport) -> String {
     format!("{captures} captures, {duplicates} duplicates resolved, {files} metadata files read")
 }
 
-fn failure(error: BuildError) -> Failure {
+fn failure(error: DedupBuildError) -> Failure {
     match error {
-        BuildError::Output(error) => Failure::output(&error),
-        error @ (BuildError::Temporary { .. } | BuildError::Sort(_)) => {
-            Failure::failed(format!("{error}; choose another place with --temporary"))
+        DedupBuildError::Output(error) => Failure::output_failed(&error),
+        error @ (DedupBuildError::Temporary { .. } | DedupBuildError::Sort(_)) => {
+            Failure::because_failed(format!("{error}; choose another place with --temporary"))
         }
     }
 }

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes};
 use clap::Args;
 use index_client::ExportFormat;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::save::{Partial, is_stdout};
 use tools_terminal::session::Session;
@@ -52,15 +52,15 @@ struct ExportDocument {
 }
 
 impl Export {
-    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let is_stdout = is_stdout(&self.output, &context.output)?;
         if is_stdout && self.max_size.is_some() {
-            return Err(Failure::usage(
+            return Err(Failure::wrong_usage(
                 "--max-size makes several files; name them with -o PATH",
             ));
         }
         if self.max_size.is_some_and(ByteSize::is_zero) {
-            return Err(Failure::usage("--max-size must be more than 0"));
+            return Err(Failure::wrong_usage("--max-size must be more than 0"));
         }
         let (set, global) = match &self.set {
             Some(text) => {
@@ -82,15 +82,18 @@ impl Export {
         // A name that is taken is refused before anything is asked.
         parts.begin()?;
         let session = Session::open(&global)?;
-        let mut exported = session.index()?.export(&self.format, set.as_ref()).await?;
+        let mut exported = session
+            .index()?
+            .export_lines(&self.format, set.as_ref())
+            .await?;
         while let Some(lines) = exported.next().await? {
             parts.write(lines)?;
         }
         let bytes = parts.bytes;
         let files = parts.finish()?;
-        let lines = exported.lines().unwrap_or(0);
+        let lines = exported.line_count().unwrap_or(0);
         if context.output.is_json() {
-            context.output.document(&ExportDocument {
+            context.output.write_document(&ExportDocument {
                 lines,
                 bytes,
                 files,
@@ -99,7 +102,7 @@ impl Export {
             let count = files.len();
             context
                 .output
-                .line(&format!("{lines} lines in {count} file(s)"))?;
+                .write_line(&format!("{lines} lines in {count} file(s)"))?;
         }
         Ok(Exit::Done)
     }
@@ -188,7 +191,7 @@ impl PartFiles<'_> {
             return file.write(bytes);
         }
         let written = std::io::stdout().write_all(bytes);
-        written.map_err(|error| Failure::output(&error))
+        written.map_err(|error| Failure::output_failed(&error))
     }
 
     fn close(&mut self) {

@@ -10,9 +10,9 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 use tools_terminal::session::Session;
 
 use super::named_set;
@@ -41,7 +41,7 @@ pub(super) struct Import {
 }
 
 impl Import {
-    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let (set, global) = named_set(&self.set, context)?;
         let session = Session::open(&global)?;
         let index = session.index()?;
@@ -51,14 +51,14 @@ impl Import {
             inputs.push((path.display().to_string(), open(path)?));
         }
         let inputs = tokio_stream::iter(inputs).map(|(name, source)| (name, pieces(source)));
-        let imported = index.import(&set, inputs).await?;
+        let imported = index.import_lines(&set, inputs).await?;
         if context.output.is_json() {
-            context.output.document(&imported)?;
+            context.output.write_document(&imported)?;
         } else {
             let replaced = imported
                 .replaced
                 .map(|before| format!(", in the place of {before}"));
-            context.output.line(&format!(
+            context.output.write_line(&format!(
                 "{} captures in set {}{}",
                 imported.captures,
                 set,
@@ -68,14 +68,14 @@ impl Import {
         for fault in &imported.bad {
             let input = Path::new(&fault.input).display();
             let number = fault.number;
-            tell(&format!(
+            tell_user(&format!(
                 "{input}: line {number} (byte {}): {}",
                 fault.offset, fault.reason
             ));
         }
         let unnamed = imported.bad_lines.saturating_sub(imported.bad.len() as u64);
         if unnamed > 0 {
-            tell(&format!("{unnamed} more lines cannot be read"));
+            tell_user(&format!("{unnamed} more lines cannot be read"));
         }
         Ok(if imported.bad_lines > 0 {
             Exit::Failed
@@ -89,7 +89,7 @@ fn open(path: &Path) -> Result<Box<dyn Read + Send>, Failure> {
     if path == Path::new("-") {
         return Ok(Box::new(io::stdin()));
     }
-    let file = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+    let file = File::open(path).map_err(|error| Failure::unreadable_file(path, &error))?;
     Ok(Box::new(file))
 }
 

@@ -3,9 +3,9 @@
 use archive_model::FileName;
 use clap::Args;
 use index_client::{FollowState, IndexStatus};
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Output, tell};
+use tools_terminal::output::{Output, tell_user};
 use tools_terminal::session::Session;
 
 /// Show how far the index has followed the archive, and which files it could not read
@@ -48,29 +48,29 @@ pub(super) struct Rebuild {
 }
 
 impl Status {
-    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
         let index = session.index()?;
-        let mut status = index.status(None).await?;
+        let mut status = index.index_status(None).await?;
         // An answer names a thousand parked files.
         while let Some(last) = status.parked.last().map(|file| file.name.clone()) {
             if status.parked.len() as u64 >= status.parked_files {
                 break;
             }
-            let more = index.status(Some(&last)).await?.parked;
+            let more = index.index_status(Some(&last)).await?.parked;
             if more.is_empty() {
                 break;
             }
             status.parked.extend(more);
         }
         if context.output.is_json() {
-            context.output.document(&status)?;
+            context.output.write_document(&status)?;
         } else {
             show(&context.output, &status)?;
         }
         let problems = problems(&status);
         for problem in &problems {
-            tell(problem);
+            tell_user(problem);
         }
         Ok(if problems.is_empty() {
             Exit::Done
@@ -85,7 +85,7 @@ fn show(output: &Output, status: &IndexStatus) -> Result<(), Failure> {
         || "no change yet".to_owned(),
         |number| format!("change {number}"),
     );
-    output.line(&format!(
+    output.write_line(&format!(
         "{} captures of {} files; {} at {position}; {} files behind; index {}",
         status.captures,
         status.indexed,
@@ -94,16 +94,16 @@ fn show(output: &Output, status: &IndexStatus) -> Result<(), Failure> {
         status.version
     ))?;
     for set in &status.sets {
-        output.line(&format!("set {}: {} captures", set.name, set.captures))?;
+        output.write_line(&format!("set {}: {} captures", set.name, set.captures))?;
     }
     if let Some(last) = &status.comparison {
-        output.line(&format!(
+        output.write_line(&format!(
             "{} files compared since the start, {} differed; last {} at {}: {} captures, {} differences",
             status.compared, status.differed, last.name, last.time, last.captures, last.differences
         ))?;
     }
     for file in &status.parked {
-        output.line(&format!(
+        output.write_line(&format!(
             "parked: {} since {} after {} failures: {}",
             file.name, file.since, file.failures, file.reason
         ))?;
@@ -145,33 +145,33 @@ fn problems(status: &IndexStatus) -> Vec<String> {
 }
 
 impl Retry {
-    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let session = Session::open(&context.global)?;
-        let files = session.index()?.retry(&self.names).await?;
+        let files = session.index()?.retry_files(&self.names).await?;
         if context.output.is_json() {
             let document = serde_json::json!({ "files": files });
-            context.output.document(&document)?;
+            context.output.write_document(&document)?;
         } else {
             context
                 .output
-                .line(&format!("{files} files are tried again"))?;
+                .write_line(&format!("{files} files are tried again"))?;
         }
         Ok(Exit::Done)
     }
 }
 
 impl Rebuild {
-    pub(super) async fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) async fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         if !self.yes {
-            return Err(Failure::usage("say --yes if that is meant"));
+            return Err(Failure::wrong_usage("say --yes if that is meant"));
         }
         let session = Session::open(&context.global)?;
-        let captures = session.index()?.rebuild().await?;
+        let captures = session.index()?.rebuild_index().await?;
         if context.output.is_json() {
             let document = serde_json::json!({ "deleted": captures });
-            context.output.document(&document)?;
+            context.output.write_document(&document)?;
         } else {
-            context.output.line(&format!(
+            context.output.write_line(&format!(
                 "{captures} captures deleted; `holdfast index status` shows how far they are extracted again"
             ))?;
         }

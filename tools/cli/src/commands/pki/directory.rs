@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_durable::{DiskError, directory, read_secret, read_state, replace, replace_secret};
-use archive_rpc::{Authority, Serial};
+use archive_durable::{
+    DiskError, directory, read_secret, read_state, replace_file, replace_secret,
+};
+use archive_rpc::{CertificateAuthority, Serial};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tools_terminal::exit::{Exit, Failure};
@@ -28,7 +30,7 @@ pub(super) struct Record {
 #[derive(Debug)]
 pub(super) struct Pki {
     path: PathBuf,
-    pub(super) authority: Authority,
+    pub(super) authority: CertificateAuthority,
 }
 
 /// The certificates that a person may have meant.
@@ -49,32 +51,33 @@ impl Pki {
             let file = path.join(name);
             let bytes = read(&file).map_err(|error| disk(&error))?;
             utf8(&file, bytes)?.ok_or_else(|| {
-                Failure::usage(format!(
+                Failure::wrong_usage(format!(
                     "{}: there is no such file; name the directory that `holdfast pki init` made with --dir",
                     file.display()
                 ))
             })
         };
         let certificate = read("authority.pem", read_state)?;
-        let authority = Authority::from_pem(&certificate, &read("authority.key", read_secret)?);
+        let authority =
+            CertificateAuthority::from_pem(&certificate, &read("authority.key", read_secret)?);
         Ok(Self {
             path: path.to_owned(),
-            authority: authority.map_err(|error| refused(&error).about(&shown(path)))?,
+            authority: authority.map_err(|error| refused(&error).about_file(&shown(path)))?,
         })
     }
 
     /// Notes what is issued.
-    pub(super) fn record(&self, record: &Record) -> Result<(), Failure> {
+    pub(super) fn record_certificate(&self, record: &Record) -> Result<(), Failure> {
         let issued = self.path.join("issued");
-        make(&issued)?;
+        make_directory(&issued)?;
         let text = serde_json::to_string_pretty(record);
-        let text = text.map_err(|error| Failure::failed(error.to_string()))?;
+        let text = text.map_err(|error| Failure::because_failed(error.to_string()))?;
         let path = issued.join(format!("{}.json", record.serial));
         write_new(&path, format!("{text}\n").as_bytes(), false)
     }
 
     /// Finds the certificates that `what` names: a serial number, `role/name` or a name.
-    pub(super) fn find(&self, what: &str) -> Result<CertificateMatches, Failure> {
+    pub(super) fn find_certificates(&self, what: &str) -> Result<CertificateMatches, Failure> {
         let mut issued = Vec::new();
         for record in self.records()? {
             let is_named = |grant: &String| {
@@ -94,10 +97,10 @@ impl Pki {
             return Ok(Vec::new());
         }
         let mut records = Vec::new();
-        for entry in directory::list(&issued).map_err(|error| disk(&error))? {
+        for entry in directory::list_directory(&issued).map_err(|error| disk(&error))? {
             let path = issued.join(&entry.name);
             let is_record = !entry.name.to_string_lossy().starts_with('.');
-            let Some(text) = text(&path)?.filter(|_| is_record) else {
+            let Some(text) = read_text(&path)?.filter(|_| is_record) else {
                 continue;
             };
             let record: Record = serde_json::from_str(&text).map_err(|error| {
@@ -116,12 +119,12 @@ impl Pki {
 
 impl CertificateMatches {
     /// Returns the serial numbers that are meant; a number that was not issued here is one if it looks like one.
-    pub(super) fn serials(&self, what: &str, path: &Path) -> Result<Vec<Serial>, Failure> {
+    pub(super) fn matched_serials(&self, what: &str, path: &Path) -> Result<Vec<Serial>, Failure> {
         if self.issued.is_empty() {
             // As long as ours are: a mistyped name must not pass for a number.
             let number = self.number.clone().filter(|_| what.len() >= 16);
             return number.map(|serial| vec![serial]).ok_or_else(|| {
-                Failure::usage(format!(
+                Failure::wrong_usage(format!(
                     "{what:?} is neither in a certificate that was issued in {} nor a whole serial number; correct it",
                     path.display()
                 ))
@@ -134,7 +137,7 @@ impl CertificateMatches {
     }
 
     /// Returns the holder of a certificate, as words to append.
-    pub(super) fn who(&self, serial: &Serial) -> String {
+    pub(super) fn holder_of(&self, serial: &Serial) -> String {
         let serial = serial.to_string();
         let record = self.issued.iter().find(|record| record.serial == serial);
         record.map_or_else(
@@ -145,12 +148,12 @@ impl CertificateMatches {
 }
 
 /// Makes a directory that may be there.
-pub(super) fn make(path: &Path) -> Result<(), Failure> {
-    directory::make(path).map_err(|error| disk(&error))
+pub(super) fn make_directory(path: &Path) -> Result<(), Failure> {
+    directory::make_directory(path).map_err(|error| disk(&error))
 }
 
 /// Refuses a path that bears something.
-pub(super) fn free(path: &Path) -> Result<(), Failure> {
+pub(super) fn check_free(path: &Path) -> Result<(), Failure> {
     if path.symlink_metadata().is_ok() {
         let path = path.display();
         return Err(Failure::new(
@@ -165,29 +168,29 @@ pub(super) fn free(path: &Path) -> Result<(), Failure> {
 pub(super) fn is_there(path: &Path, bytes: &[u8]) -> Result<bool, Failure> {
     match read_state(path).map_err(|error| disk(&error))? {
         Some(found) if found == bytes => Ok(true),
-        Some(_) => free(path).map(|()| true),
+        Some(_) => check_free(path).map(|()| true),
         None => Ok(false),
     }
 }
 
 /// Writes a file that is not there; `secret`: only its owner may read it.
 pub(super) fn write_new(path: &Path, bytes: &[u8], secret: bool) -> Result<(), Failure> {
-    free(path)?;
+    check_free(path)?;
     let written = if secret {
         replace_secret(path, bytes)
     } else {
-        replace(path, bytes)
+        replace_file(path, bytes)
     };
     written.map_err(|error| disk(&error))
 }
 
 /// Replaces the list of revoked certificates, the only file that is replaced.
 pub(super) fn replace_list(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    replace(path, bytes).map_err(|error| disk(&error))
+    replace_file(path, bytes).map_err(|error| disk(&error))
 }
 
 /// Reads a small file; `None` if it is not there.
-pub(super) fn text(path: &Path) -> Result<Option<String>, Failure> {
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, Failure> {
     utf8(path, read_state(path).map_err(|error| disk(&error))?)
 }
 
@@ -209,5 +212,5 @@ fn shown(path: &Path) -> String {
 }
 
 fn disk(error: &DiskError) -> Failure {
-    Failure::failed(error.to_string())
+    Failure::because_failed(error.to_string())
 }

@@ -13,7 +13,7 @@ fn list_comments(section: &Section) -> impl Iterator<Item = (&'static str, Vec<S
 }
 
 /// Returns the TOML text with the comment of each key above it, and the keys and sections that are not set.
-pub(super) fn document(form: &SettingsForm, toml: &str) -> String {
+pub(super) fn document_settings(form: &SettingsForm, toml: &str) -> String {
     let set: Vec<&str> = toml.lines().filter_map(path_of).collect();
     let mut out = Vec::new();
     let mut path = "";
@@ -140,7 +140,7 @@ mod tests {
             let problems = (kind.list_problems)(&sources, Depth::Values).unwrap();
             assert_eq!(problems, [""; 0], "{}", kind.name);
             let printed = (kind.print)(&sources).unwrap();
-            let text = document(&kind.form, &printed);
+            let text = document_settings(&kind.form, &printed);
             // All keys at the top of a part's file are sections: one that is printed as a key is not in the form.
             let mut top = text.lines().take_while(|line| path_of(line).is_none());
             assert!(
@@ -163,7 +163,7 @@ mod tests {
     fn comments_stand_above_their_keys() {
         let toml = "[daemon]\nlog = \"info\"\n\n[rpc]\nlisten = \"h:1\"\ncertificate = \"c\"\nkey = \"k\"\n\
                     authorities = \"a\"\n\n[monitor]\nreplica = \"one\"\nheartbeat = \"1 s\"\n";
-        let text = document(&archive_monitor::Settings::FORM, toml);
+        let text = document_settings(&archive_monitor::Settings::FORM, toml);
         assert!(
             text.contains("# Logs, metrics, stop.\n[daemon]\n# The level of logging"),
             "{text}"
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn absent_section_is_still_documented() {
         let toml = "[notify]\ncommand = []\n\n[repair]\nautomatic = \"all\"\n";
-        let text = document(&archive_repository::Settings::FORM, toml);
+        let text = document_settings(&archive_repository::Settings::FORM, toml);
         let (_, own) = text
             .split_once("# [notify.smtp] is not set; its keys:\n")
             .unwrap();
@@ -199,7 +199,7 @@ mod tests {
             "{text}"
         );
         assert_eq!(text.matches("[notify.smtp]").count(), 1, "{text}");
-        let set = document(
+        let set = document_settings(
             &archive_repository::Settings::FORM,
             "[notify]\n\n[notify.smtp]\nserver = \"m\"\n",
         );
@@ -216,7 +216,7 @@ mod tests {
     fn lists_of_sections_are_documented_each() {
         let toml =
             "[[replica]]\nid = \"one\"\nkind = \"bitarchive\"\n\n[[replica]]\nid = \"two\"\n";
-        let text = document(&archive_repository::Settings::FORM, toml);
+        let text = document_settings(&archive_repository::Settings::FORM, toml);
         assert_eq!(
             text.matches("# The id of the replica.\n").count(),
             2,

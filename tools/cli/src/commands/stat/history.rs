@@ -22,7 +22,10 @@ pub(super) struct Moment {
 }
 
 /// Asks for everything that is known of a file: the role officer is needed.
-pub(super) async fn history(keeper: &Keeper, name: &FileName) -> Result<Vec<Moment>, ClientError> {
+pub(super) async fn file_history(
+    keeper: &Keeper,
+    name: &FileName,
+) -> Result<Vec<Moment>, ClientError> {
     let file = Some(name.clone());
     let selection = AuditSelection {
         file: file.clone(),
@@ -58,7 +61,7 @@ fn anomaly_moments(anomaly: &FiledAnomaly) -> Vec<Moment> {
         what,
         anomaly: Some(anomaly.id.clone()),
     };
-    let found = describe::anomaly(anomaly);
+    let found = describe::describe_anomaly(anomaly);
     let mut moments = vec![moment(
         anomaly.since,
         "found",
@@ -79,7 +82,7 @@ fn anomaly_moments(anomaly: &FiledAnomaly) -> Vec<Moment> {
 }
 
 /// Returns the line of a moment for people.
-pub(super) fn line(moment: &Moment) -> String {
+pub(super) fn moment_line(moment: &Moment) -> String {
     let about = moment.anomaly.as_ref().map(|id| format!("  [{id}]"));
     let Moment {
         at,
@@ -89,7 +92,10 @@ pub(super) fn line(moment: &Moment) -> String {
         ..
     } = moment;
     let about = about.unwrap_or_default();
-    format!("  {}  {kind:<5}  {who}  {what}{about}", describe::time(*at))
+    format!(
+        "  {}  {kind:<5}  {who}  {what}{about}",
+        describe::describe_time(*at)
+    )
 }
 
 #[cfg(test)]
@@ -106,7 +112,7 @@ mod tests {
         let moments = anomaly_moments(&open);
         assert_eq!(moments.len(), 1);
         assert_eq!(
-            line(&moments[0]),
+            moment_line(&moments[0]),
             "  2026-01-02T03:04:06Z  found  scrub  missing      a.warc.gz  two  [17]"
         );
         let closed = FiledAnomaly {
@@ -116,7 +122,7 @@ mod tests {
             ..open
         };
         assert_eq!(
-            line(&anomaly_moments(&closed)[1]),
+            moment_line(&anomaly_moments(&closed)[1]),
             "  2026-01-03T00:00:00Z  ended  -  missing in two closed: repaired from one  [17]"
         );
     }

@@ -25,13 +25,13 @@ pub(super) struct SourceFile {
 }
 
 /// Finds all files; nothing that was named or lies in a named directory is left out.
-pub(super) fn find(paths: &[PathBuf], recursive: bool) -> Vec<Source> {
+pub(super) fn find_sources(paths: &[PathBuf], recursive: bool) -> Vec<Source> {
     let mut found = Vec::new();
     for path in paths {
         match std::fs::metadata(path) {
             Ok(metadata) if metadata.is_dir() && recursive => walk(path, &mut found),
             Ok(metadata) if metadata.is_dir() => {
-                let failure = Failure::usage(format!(
+                let failure = Failure::wrong_usage(format!(
                     "{}: is a directory; add --recursive to store what is in it",
                     path.display()
                 ));
@@ -42,7 +42,7 @@ pub(super) fn find(paths: &[PathBuf], recursive: bool) -> Vec<Source> {
             }
             Ok(metadata) => found.push(source(path.clone(), &metadata)),
             Err(error) => {
-                let file = Err(Failure::unreadable(path, &error));
+                let file = Err(Failure::unreadable_file(path, &error));
                 found.push(Source {
                     path: path.clone(),
                     file,
@@ -58,7 +58,7 @@ fn source(path: PathBuf, metadata: &Metadata) -> Source {
     let file = if metadata.is_file() {
         named(&path, metadata.len())
     } else {
-        Err(Failure::usage(format!(
+        Err(Failure::wrong_usage(format!(
             "{}: not a regular file; name one",
             path.display()
         )))
@@ -69,22 +69,22 @@ fn source(path: PathBuf, metadata: &Metadata) -> Source {
 fn named(path: &Path, size: u64) -> Result<SourceFile, Failure> {
     let last = path.file_name().unwrap_or_default();
     let text = last.to_str().ok_or_else(|| {
-        Failure::usage(format!(
+        Failure::wrong_usage(format!(
             "{}: the name is not UTF-8; rename the file",
             path.display()
         ))
     })?;
     let name = file_name(text)
-        .map_err(|failure| Failure::usage(format!("{}: {failure}", path.display())))?;
+        .map_err(|failure| Failure::wrong_usage(format!("{}: {failure}", path.display())))?;
     Ok(SourceFile { name, size })
 }
 
 /// Adds everything in a directory, sorted; links are named, not followed.
 fn walk(path: &Path, found: &mut Vec<Source>) {
-    let mut entries = match directory::list(path) {
+    let mut entries = match directory::list_directory(path) {
         Ok(entries) => entries,
         Err(error) => {
-            let failure = Failure::failed(format!("{error}; see that you may read it"));
+            let failure = Failure::because_failed(format!("{error}; see that you may read it"));
             found.push(Source {
                 path: path.to_owned(),
                 file: Err(failure),
@@ -102,7 +102,7 @@ fn walk(path: &Path, found: &mut Vec<Source>) {
                 found.push(Source { path, file });
             }
             EntryKind::Other => {
-                let failure = Failure::usage(format!(
+                let failure = Failure::wrong_usage(format!(
                     "{}: a link, or not a regular file; name the file that is meant",
                     path.display()
                 ));
@@ -125,7 +125,7 @@ fn refuse_same_names(found: &mut [Source]) {
         if let Ok(file) = &source.file
             && count.get(&file.name).is_some_and(|count| *count > 1)
         {
-            source.file = Err(Failure::usage(format!(
+            source.file = Err(Failure::wrong_usage(format!(
                 "{}: another file on this command line has the name {} too; store one of them",
                 source.path.display(),
                 file.name
@@ -174,7 +174,10 @@ mod tests {
                 .unwrap()
                 .to_owned(),
         };
-        find(&paths, recursive).into_iter().map(say).collect()
+        find_sources(&paths, recursive)
+            .into_iter()
+            .map(say)
+            .collect()
     }
 
     /// Fails if a file in a directory is left out without a word: one with a name that the archive refuses, or a link.

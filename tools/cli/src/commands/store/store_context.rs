@@ -10,7 +10,7 @@ use archive_model::{FileName, ReplicaId, Root};
 use serde::Serialize;
 use tools_terminal::checksums::{self, Checksums};
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::progress::Progress;
+use tools_terminal::progress::TransferProgress;
 
 use super::sources::SourceFile;
 
@@ -21,7 +21,7 @@ pub(super) struct StoreContext {
     pub(super) checksums: Option<Checksums>,
     pub(super) no_digest: bool,
     pub(super) receipts: Option<PathBuf>,
-    pub(super) progress: Progress,
+    pub(super) progress: TransferProgress,
 }
 
 /// A file that is in every required replica.
@@ -48,7 +48,7 @@ pub(super) struct StoredDocument {
 /// Makes the directory for the receipts, and those above it.
 pub(in crate::commands) fn make_directory(path: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(path).map_err(|error| {
-        Failure::failed(format!(
+        Failure::because_failed(format!(
             "{}: {error}; choose another place with --receipts",
             path.display()
         ))
@@ -56,17 +56,17 @@ pub(in crate::commands) fn make_directory(path: &Path) -> Result<(), Failure> {
 }
 
 impl StoreContext {
-    pub(super) async fn store(
+    pub(super) async fn store_source(
         &self,
         path: &Path,
         file: &SourceFile,
     ) -> Result<StoredDocument, Failure> {
         let name = &file.name;
-        let unreadable = |error| Failure::unreadable(path, &error);
+        let unreadable = |error| Failure::unreadable_file(path, &error);
         let source = Arc::new(File::open(path).map_err(unreadable)?);
         // The file may have grown since it was found.
         let size = source.metadata().map_err(unreadable)?.len();
-        self.progress.message(name.to_string());
+        self.progress.set_message(name.to_string());
         let announced = self.announced(path, name, &source).await?;
         let deposit = Deposit {
             name: name.clone(),
@@ -77,23 +77,25 @@ impl StoreContext {
         };
         let sent = AtomicU64::new(0);
         let watch = |event: StoreEvent<'_>| match event {
-            StoreEvent::Sent(now) => self.progress.step(sent.swap(now, Ordering::Relaxed), now),
+            StoreEvent::Sent(now) => self
+                .progress
+                .step_bytes(sent.swap(now, Ordering::Relaxed), now),
             StoreEvent::Retrying {
                 failed,
                 pause,
                 error,
             } => {
-                self.progress.tell(&format!(
+                self.progress.tell_user(&format!(
                     "{name}: {error} (attempt {failed} failed, the next in {pause:?})"
                 ));
             }
         };
         let stored = self.depositor.store(&deposit, &watch).await;
-        let stored = stored.map_err(|error| Failure::from(error).about(name.as_str()))?;
+        let stored = stored.map_err(|error| Failure::from(error).about_file(name.as_str()))?;
         // What the archive had already was not sent, and is done all the same.
-        self.progress.step(sent.load(Ordering::Relaxed), size);
+        self.progress.step_bytes(sent.load(Ordering::Relaxed), size);
         if let Some(other) = &stored.similar_name {
-            self.progress.tell(&format!(
+            self.progress.tell_user(&format!(
                 "{name}: {other} differs only in case; see that both are meant"
             ));
         }
@@ -126,24 +128,25 @@ impl StoreContext {
         }
         let listed = match &self.checksums {
             None => None,
-            Some(list) => Some(list.find(name.as_str()).ok_or_else(|| {
-                Failure::usage(format!(
+            Some(list) => Some(list.find_checksum(name.as_str()).ok_or_else(|| {
+                Failure::wrong_usage(format!(
                     "{name}: is not in the list of checksums; add it, or store it without the list"
                 ))
             })?),
         };
         let source = Arc::clone(source);
-        let digest = tokio::task::spawn_blocking(move || checksums::digest(&*source, listed)).await;
+        let digest =
+            tokio::task::spawn_blocking(move || checksums::digest_file(&*source, listed)).await;
         let digest = digest.map_err(|error| {
             Failure::new(
                 Exit::Bug,
                 format!("{name}: hashing it: {error}; this is a bug, please report it"),
             )
         })?;
-        let announced = digest.map_err(|error| Failure::unreadable(path, &error))?;
+        let announced = digest.map_err(|error| Failure::unreadable_file(path, &error))?;
         match listed {
             Some(listed) => {
-                checksums::compare(name.as_str(), &announced, listed).map(|()| announced)
+                checksums::compare_digest(name.as_str(), &announced, listed).map(|()| announced)
             }
             None => Ok(announced),
         }
@@ -158,8 +161,8 @@ impl StoreContext {
             return Ok(None);
         };
         let path = directory.join(format!("{name}.receipt.json"));
-        archive_durable::replace(&path, stored.envelope.as_bytes()).map_err(|error| {
-            Failure::failed(format!(
+        archive_durable::replace_file(&path, stored.envelope.as_bytes()).map_err(|error| {
+            Failure::because_failed(format!(
                 "{name}: stored, but its receipt cannot be written: {error}; store it again to get the receipt"
             ))
         })?;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use archive_durable::{DiskError, read_state, replace};
+use archive_durable::{DiskError, read_state, replace_file};
 use tools_terminal::exit::Failure;
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 
 /// An endpoint: its name, and its address.
 pub(super) type Endpoint<'a> = (&'static str, &'a str);
@@ -14,9 +14,9 @@ pub(super) type Endpoint<'a> = (&'static str, &'a str);
 pub(super) fn keep_client_file(data: &Path, endpoints: &[Endpoint<'_>]) -> Result<(), Failure> {
     let path = data.join("client.toml");
     let fresh = client_file(data, endpoints);
-    let failed = |error: DiskError| Failure::failed(error.to_string());
+    let failed = |error: DiskError| Failure::because_failed(error.to_string());
     let Some(kept) = read_state(&path).map_err(failed)? else {
-        return replace(&path, fresh.as_bytes()).map_err(failed);
+        return replace_file(&path, fresh.as_bytes()).map_err(failed);
     };
     // The first line is a remark; what `up` writes ends with the first identity.
     let own = |text: &str| {
@@ -26,7 +26,7 @@ pub(super) fn keep_client_file(data: &Path, endpoints: &[Endpoint<'_>]) -> Resul
     };
     let kept = String::from_utf8_lossy(&kept).into_owned();
     if own(&kept) != own(&fresh) {
-        tell(&format!(
+        tell_user(&format!(
             "{} stays as it is, and differs from what this archive would write (its addresses and certificates); delete it \
              to have it written anew",
             path.display()
@@ -58,15 +58,17 @@ fn client_file(data: &Path, endpoints: &[Endpoint<'_>]) -> String {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests edit files")]
 mod tests {
-    use super::super::prepare::prepare;
+    use super::super::prepare::prepare_archive;
 
     /// Fails if settings that an operator has changed are meddled with, or the client file names a listener that the
     /// operator has taken out.
     #[test]
     fn viewer_without_pages_and_proxy_stays_so() {
         let directory = tempfile::tempdir().unwrap();
-        let now = archive_daemon::Clock::system().now();
-        let client = prepare(directory.path(), None, now).unwrap().client_file();
+        let now = archive_daemon::Clock::system_clock().now();
+        let client = prepare_archive(directory.path(), None, now)
+            .unwrap()
+            .client_file();
         let settings = directory.path().join("settings/viewer.toml");
         let written = std::fs::read_to_string(&settings).unwrap();
         let client_text = std::fs::read_to_string(&client).unwrap();
@@ -78,7 +80,7 @@ mod tests {
         let (kept, _) = written.split_once("\n[web]\n").unwrap();
         std::fs::write(&settings, kept).unwrap();
         std::fs::remove_file(&client).unwrap();
-        let prepared = prepare(directory.path(), None, now).unwrap();
+        let prepared = prepare_archive(directory.path(), None, now).unwrap();
         assert_eq!(std::fs::read_to_string(&settings).unwrap(), kept);
         let client_text = std::fs::read_to_string(&client).unwrap();
         assert!(
@@ -92,16 +94,18 @@ mod tests {
     #[test]
     fn second_start_keeps_client_file() {
         let directory = tempfile::tempdir().unwrap();
-        let now = archive_daemon::Clock::system().now();
-        let client = prepare(directory.path(), None, now).unwrap().client_file();
+        let now = archive_daemon::Clock::system_clock().now();
+        let client = prepare_archive(directory.path(), None, now)
+            .unwrap()
+            .client_file();
         let own = "\n[[identity]]\nrole = \"reader\"\nname = \"mine\"\n";
         let written = std::fs::read_to_string(&client).unwrap();
         std::fs::write(&client, format!("{written}{own}")).unwrap();
-        prepare(directory.path(), None, now).unwrap();
+        prepare_archive(directory.path(), None, now).unwrap();
         let kept = std::fs::read_to_string(&client).unwrap();
         assert_eq!(kept, format!("{written}{own}"));
         std::fs::remove_file(&client).unwrap();
-        prepare(directory.path(), None, now).unwrap();
+        prepare_archive(directory.path(), None, now).unwrap();
         assert_eq!(std::fs::read_to_string(&client).unwrap(), written);
     }
 }

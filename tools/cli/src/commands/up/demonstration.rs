@@ -9,7 +9,7 @@ use archive_daemon::Clock;
 use archive_model::FileName;
 use serde_json::Value;
 use tokio::process::Command;
-use tools_terminal::output::size;
+use tools_terminal::output::size_text;
 
 use super::prepare::{CHECKSUM_REPLICA, PreparedArchive, REPLICAS};
 use super::processes::Processes;
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Runs the demonstration. An error says what was not as it should be.
-pub(super) async fn run(
+pub(super) async fn run_demonstration(
     prepared: &PreparedArchive,
     processes: Option<&Processes>,
     story: &Story,
@@ -142,7 +142,7 @@ async fn show_sites(
         show.wait_for_capture(seed).await?;
         show.story.tell_step(&format!(
             "the crawled site, without its web server: {}",
-            prepared.shown(seed)
+            prepared.shown_address(seed)
         ));
     }
     Ok(())
@@ -155,7 +155,7 @@ async fn kill_a_part(
     name: &str,
 ) -> Result<(), String> {
     const PART: &str = "bitarchive-two";
-    processes.kill(PART)?;
+    processes.kill_part(PART)?;
     let (_, said) = show.until(&["check", "files"], 1).await?;
     if said.contains("missing") {
         return Err(format!("a dead node made files missing: {said}"));
@@ -166,7 +166,7 @@ async fn kill_a_part(
     show.story.tell_step(&format!(
         "{PART} killed: the check is partial and calls nothing missing, files are still read"
     ));
-    processes.restart(PART)?;
+    processes.restart_part(PART)?;
     show.until(&["check", "files"], 0).await?;
     show.story.tell_step(&format!(
         "{PART} started again: the check is complete and finds nothing"
@@ -189,14 +189,15 @@ impl Demonstration {
         let program = std::env::current_exe().map_err(|error| error.to_string())?;
         let client = prepared.client_file();
         let directory = client.with_file_name("demo");
-        archive_durable::directory::make(&directory).map_err(|error| error.to_string())?;
+        archive_durable::directory::make_directory(&directory)
+            .map_err(|error| error.to_string())?;
         Ok(Self {
             program,
             client,
             directory,
-            volume: prepared.volume("one"),
+            volume: prepared.volume_path("one"),
             story: story.clone(),
-            clock: Clock::system(),
+            clock: Clock::system_clock(),
         })
     }
 
@@ -207,7 +208,7 @@ impl Demonstration {
         let there = SOURCES.iter().filter(|source| Path::new(source).is_dir());
         for (number, source) in (1..).zip(there) {
             let base = self.directory.join(format!("crawl-{number}"));
-            archive_durable::directory::make(&base).map_err(|error| error.to_string())?;
+            archive_durable::directory::make_directory(&base).map_err(|error| error.to_string())?;
             let begun = list(&base)?.pop();
             let job = match begun {
                 Some(job) => job,
@@ -250,7 +251,7 @@ impl Demonstration {
         }
         self.story.tell_step(&format!(
             "crawled {source} from a web server: {objects} objects, {}; logs and reports are in the metadata file",
-            size(bytes)
+            size_text(bytes)
         ));
         let job = list(Path::new(&base))?.pop();
         job.ok_or_else(|| format!("the crawl has left no directory in {base}"))
@@ -261,7 +262,7 @@ impl Demonstration {
         use std::os::unix::fs::{FileExt, PermissionsExt};
         let name = FileName::new(name).map_err(|error| error.to_string())?;
         let path = archive_bitarchive::Layout::new(&self.volume)
-            .target(&name)
+            .target_paths(&name)
             .file;
         let failed = |error: std::io::Error| format!("{}: {error}", path.display());
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).map_err(failed)?;
@@ -293,7 +294,7 @@ impl Demonstration {
             if code == wanted {
                 return Ok((code, said));
             }
-            if self.clock.since(begun) > PATIENCE {
+            if self.clock.elapsed_since(begun) > PATIENCE {
                 return Err(format!(
                     "holdfast {}: {code}, not {wanted}: {said}",
                     arguments.join(" ")
@@ -311,7 +312,7 @@ impl Demonstration {
             .await?
             .is_empty()
         {
-            if self.clock.since(begun) > PATIENCE {
+            if self.clock.elapsed_since(begun) > PATIENCE {
                 return Err(format!("the index has no capture of {url}"));
             }
             self.clock.sleep(PAUSE).await;
@@ -414,7 +415,8 @@ fn with_json<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 }
 
 fn list(directory: &Path) -> Result<Vec<PathBuf>, String> {
-    let entries = archive_durable::directory::list(directory).map_err(|error| error.to_string())?;
+    let entries =
+        archive_durable::directory::list_directory(directory).map_err(|error| error.to_string())?;
     Ok(entries
         .into_iter()
         .map(|entry| directory.join(entry.name))

@@ -67,7 +67,7 @@ pub(super) fn free_addresses<const N: usize>(ports: &Ports) -> Result<[String; N
     }
     let addresses: Vec<String> = held.into_iter().map(|(address, _)| address).collect();
     addresses.try_into().map_err(|found: Vec<_>| {
-        Failure::failed(format!(
+        Failure::because_failed(format!(
             "of the ports {} to {} on 127.0.0.1 only {} are free, and {N} are needed",
             range.start,
             range.end,

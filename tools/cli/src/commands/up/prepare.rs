@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use archive_bitarchive::Volumes;
 use archive_bitarchive::checksum::ChecksumTable;
 use archive_daemon::Chance;
-use archive_durable::{DiskError, directory, read_secret, read_state, replace};
+use archive_durable::{DiskError, directory, read_secret, read_state, replace_file};
 use archive_model::{NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 use tools_terminal::exit::{Exit, Failure};
@@ -66,17 +66,17 @@ pub(crate) struct PreparedArchive {
 
 impl PreparedArchive {
     /// Returns the settings file of a part.
-    pub(crate) fn settings(&self, part: &str) -> PathBuf {
+    pub(crate) fn settings_path(&self, part: &str) -> PathBuf {
         self.data.join("settings").join(format!("{part}.toml"))
     }
 
     /// Returns the directory of the logs of the parts.
-    pub(crate) fn logs(&self) -> PathBuf {
+    pub(crate) fn logs_path(&self) -> PathBuf {
         self.data.join("logs")
     }
 
     /// Returns the directory of the process ids of the parts, when each is a process.
-    pub(crate) fn run(&self) -> PathBuf {
+    pub(crate) fn run_path(&self) -> PathBuf {
         self.data.join("run")
     }
 
@@ -86,12 +86,12 @@ impl PreparedArchive {
     }
 
     /// Returns the directory of the volume of a replica.
-    pub(crate) fn volume(&self, replica: &str) -> PathBuf {
+    pub(crate) fn volume_path(&self, replica: &str) -> PathBuf {
         self.data.join(replica).join("volume")
     }
 
     /// Returns the page that shows the latest capture of a URL; without pages for people, the capture itself.
-    pub(crate) fn shown(&self, url: &str) -> String {
+    pub(crate) fn shown_address(&self, url: &str) -> String {
         match &self.web {
             Some(web) => format!("{web}/replay/all/{url}"),
             None => format!("{}/all/{url}", self.replay),
@@ -122,7 +122,7 @@ impl PreparedArchive {
 
 /// Makes what is missing in the data directory. The parts of a new archive listen on free ports from `first_port` on,
 /// if it is given.
-pub(crate) fn prepare(
+pub(crate) fn prepare_archive(
     data: &Path,
     first_port: Option<u16>,
     now: Timestamp,
@@ -131,7 +131,7 @@ pub(crate) fn prepare(
     make(data)?;
     let data = &data
         .canonicalize()
-        .map_err(|error| Failure::unreadable(data, &error))?;
+        .map_err(|error| Failure::unreadable_file(data, &error))?;
     let is_new = state(&marker)?.is_none();
     if is_new {
         refuse_strangers(data)?;
@@ -152,14 +152,14 @@ pub(crate) fn prepare(
         }
         init_checksum_replica(data)?;
         crate::commands::parts::init_admin(&data.join("repository"))?;
-        replace(&marker, b"{\"format\":\"holdfast-up/1\"}\n").map_err(|error| disk(&error))?;
+        replace_file(&marker, b"{\"format\":\"holdfast-up/1\"}\n").map_err(|error| disk(&error))?;
     }
     let repository: archive_repository::Settings =
-        crate::commands::parts::load(&data.join("settings/repository.toml"), &[])?;
+        crate::commands::parts::load_part_settings(&data.join("settings/repository.toml"), &[])?;
     let index: index_server::Settings =
-        crate::commands::parts::load(&data.join("settings/index.toml"), &[])?;
+        crate::commands::parts::load_part_settings(&data.join("settings/index.toml"), &[])?;
     let viewer: viewer_web::Settings =
-        crate::commands::parts::load(&data.join("settings/viewer.toml"), &[])?;
+        crate::commands::parts::load_part_settings(&data.join("settings/viewer.toml"), &[])?;
     let origin = |url: Option<String>, listen: std::net::SocketAddr, has_tls: bool| {
         let scheme = if has_tls { "https" } else { "http" };
         url.unwrap_or_else(|| format!("{scheme}://{listen}"))
@@ -198,7 +198,7 @@ fn refuse_strangers(data: &Path) -> Result<(), Failure> {
                 .extension()
                 .is_some_and(|kind| kind == "new")
     };
-    for entry in directory::list(data).map_err(|error| disk(&error))? {
+    for entry in directory::list_directory(data).map_err(|error| disk(&error))? {
         let name = entry.name.to_string_lossy();
         if !ours(&name) && !unfinished(&name) {
             return Err(Failure::new(
@@ -229,19 +229,24 @@ fn has_ports(data: &Path) -> Failure {
 fn init_volume(data: &Path, replica: &str) -> Result<(), Failure> {
     let path = data.join(replica).join("volume");
     make(&path)?;
-    let invalid = |error: archive_model::InvalidId| Failure::failed(error.to_string());
+    let invalid = |error: archive_model::InvalidId| Failure::because_failed(error.to_string());
     let node = NodeId::new(&format!("{replica}-1")).map_err(invalid)?;
     let id = ReplicaId::new(replica).map_err(invalid)?;
     let own = data.join(replica).join("node");
     let paths = [path.clone()];
-    let failed = |error: archive_bitarchive::VolumesError| Failure::failed(error.to_string());
+    let failed =
+        |error: archive_bitarchive::VolumesError| Failure::because_failed(error.to_string());
     let volumes = Volumes::open(&node, &id, &own, &paths).map_err(failed)?;
-    if volumes.all().iter().all(|volume| volume.id.is_none()) {
-        let random: [u8; 16] = Chance::system()
-            .bytes()
-            .map_err(|error| Failure::failed(error.to_string()))?;
+    if volumes
+        .list_volumes()
+        .iter()
+        .all(|volume| volume.id.is_none())
+    {
+        let random: [u8; 16] = Chance::system_chance()
+            .random_bytes()
+            .map_err(|error| Failure::because_failed(error.to_string()))?;
         volumes
-            .init(
+            .init_volume(
                 &path,
                 &VolumeId::new(&hex::encode(random)).map_err(invalid)?,
             )
@@ -252,15 +257,15 @@ fn init_volume(data: &Path, replica: &str) -> Result<(), Failure> {
 
 /// Creates the table of the checksum replica.
 fn init_checksum_replica(data: &Path) -> Result<(), Failure> {
-    let invalid = |error: archive_model::InvalidId| Failure::failed(error.to_string());
+    let invalid = |error: archive_model::InvalidId| Failure::because_failed(error.to_string());
     let node = NodeId::new(&format!("{CHECKSUM_REPLICA}-1")).map_err(invalid)?;
     let id = ReplicaId::new(CHECKSUM_REPLICA).map_err(invalid)?;
     ChecksumTable::init(&data.join(CHECKSUM_REPLICA), &node, &id)
-        .map_err(|error| Failure::failed(error.to_string()))
+        .map_err(|error| Failure::because_failed(error.to_string()))
 }
 
 fn make(path: &Path) -> Result<(), Failure> {
-    directory::make(path).map_err(|error| disk(&error))
+    directory::make_directory(path).map_err(|error| disk(&error))
 }
 
 fn state(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
@@ -272,7 +277,7 @@ fn secret_state(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
 }
 
 fn disk(error: &DiskError) -> Failure {
-    Failure::failed(error.to_string())
+    Failure::because_failed(error.to_string())
 }
 
 #[cfg(test)]
@@ -287,11 +292,11 @@ mod tests {
     fn first_port_is_for_new_archives() {
         let directory = tempfile::tempdir().unwrap();
         let block = PortBlock::claim();
-        let now = Clock::system().now();
-        let prepared = prepare(directory.path(), Some(block.first()), now).unwrap();
+        let now = Clock::system_clock().now();
+        let prepared = prepare_archive(directory.path(), Some(block.first()), now).unwrap();
         let repository = format!("127.0.0.1:{}", block.first());
         assert_eq!(prepared.repository, repository);
-        let settings = directory::list(&directory.path().join("settings")).unwrap();
+        let settings = directory::list_directory(&directory.path().join("settings")).unwrap();
         let text: String = settings
             .iter()
             .map(|entry| prepared.data.join("settings").join(&entry.name))
@@ -308,9 +313,9 @@ mod tests {
             "{ours:?}"
         );
 
-        let refused = prepare(directory.path(), Some(12_000), now).unwrap_err();
+        let refused = prepare_archive(directory.path(), Some(12_000), now).unwrap_err();
         assert!(refused.to_string().contains("keeps its ports"), "{refused}");
-        let again = prepare(directory.path(), None, now).unwrap();
+        let again = prepare_archive(directory.path(), None, now).unwrap();
         assert_eq!(again.repository, repository);
     }
 }

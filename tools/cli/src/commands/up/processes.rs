@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use archive_daemon::Daemon;
-use archive_durable::{directory, read_state, replace};
+use archive_durable::{directory, read_state, replace_file};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +44,7 @@ struct Part {
 
 impl Processes {
     /// Starts every part; each lives until the stop or its own end.
-    pub(super) fn start(
+    pub(super) fn start_parts(
         prepared: &PreparedArchive,
         set: &BTreeMap<String, Vec<String>>,
         logs: Option<PathBuf>,
@@ -65,18 +65,18 @@ impl Processes {
         ];
         let parts = replicas.chain(others).map(|(verb, name)| Part {
             verb,
-            settings: prepared.settings(&name),
+            settings: prepared.settings_path(&name),
             set: set.get(&name).cloned().unwrap_or_default(),
             name,
         });
         let processes = Self {
-            run: prepared.run(),
+            run: prepared.run_path(),
             logs,
             story: story.clone(),
             daemon: daemon.clone(),
             parts: parts.collect(),
         };
-        directory::make(&processes.run).map_err(|error| error.to_string())?;
+        directory::make_directory(&processes.run).map_err(|error| error.to_string())?;
         for part in &processes.parts {
             processes.refuse_running(part)?;
         }
@@ -87,7 +87,7 @@ impl Processes {
     }
 
     /// Kills a part without warning, as a crash does.
-    pub(super) fn kill(&self, name: &str) -> Result<(), String> {
+    pub(super) fn kill_part(&self, name: &str) -> Result<(), String> {
         let pid = self.pid_file(name);
         let text = read_state(&pid).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
@@ -97,7 +97,7 @@ impl Processes {
     }
 
     /// Starts a part again that has ended.
-    pub(super) fn restart(&self, name: &str) -> Result<(), String> {
+    pub(super) fn restart_part(&self, name: &str) -> Result<(), String> {
         let part = self.parts.iter().find(|part| part.name == name);
         self.begin(part.ok_or_else(|| format!("there is no part {name}"))?)
     }
@@ -125,9 +125,9 @@ impl Processes {
             ..
         } = part.clone();
         let id = child.id().ok_or_else(|| format!("{name} ended at once"))?;
-        replace(&self.pid_file(&name), format!("{id}\n").as_bytes())
+        replace_file(&self.pid_file(&name), format!("{id}\n").as_bytes())
             .map_err(|error| error.to_string())?;
-        let stop = self.daemon.tasks.stop();
+        let stop = self.daemon.tasks.stop_token();
         let story = self.story.clone();
         self.daemon.tasks.spawn_once(&name.clone(), async move {
             watch(verb, &name, &settings, child, &story, &stop).await;
@@ -212,14 +212,14 @@ async fn watch(
 mod tests {
     use archive_daemon::{Chance, Clock, Metrics, Tasks, Workers};
 
-    use super::super::prepare::prepare;
+    use super::super::prepare::prepare_archive;
     use super::*;
 
     fn daemon() -> Daemon {
-        let clock = Clock::system();
+        let clock = Clock::system_clock();
         let tasks = Tasks::new();
         Daemon {
-            chance: Chance::system(),
+            chance: Chance::system_chance(),
             workers: Workers::new(clock.clone(), tasks.clone()),
             metrics: Metrics::new(),
             executable: None,
@@ -232,31 +232,32 @@ mod tests {
     #[tokio::test]
     async fn second_up_over_running_part_is_refused() {
         let data = tempfile::tempdir().unwrap();
-        let now = Clock::system().now();
-        let first = prepare(data.path(), None, now).unwrap();
+        let now = Clock::system_clock().now();
+        let first = prepare_archive(data.path(), None, now).unwrap();
         let client = first.client_file();
-        replace(&client, b"# people's own\n").unwrap();
+        replace_file(&client, b"# people's own\n").unwrap();
         // The part that is begun last: those before it are not begun either.
         let running = Command::new("sh")
             .args(["-c", "read end"])
-            .arg(first.settings("repository"))
+            .arg(first.settings_path("repository"))
             .stdin(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .unwrap();
         let id = running.id().unwrap();
-        let pid = first.run().join("repository.pid");
-        directory::make(&first.run()).unwrap();
-        replace(&pid, format!("{id}\n").as_bytes()).unwrap();
+        let pid = first.run_path().join("repository.pid");
+        directory::make_directory(&first.run_path()).unwrap();
+        replace_file(&pid, format!("{id}\n").as_bytes()).unwrap();
 
-        let second = prepare(data.path(), None, now).unwrap();
-        let started = Processes::start(&second, &BTreeMap::new(), None, &Story::new(), &daemon());
+        let second = prepare_archive(data.path(), None, now).unwrap();
+        let started =
+            Processes::start_parts(&second, &BTreeMap::new(), None, &Story::new(), &daemon());
         let refused = started.err().unwrap();
         assert!(
             refused.contains(&format!("repository runs already, as process {id};")),
             "{refused}"
         );
-        let begun = directory::list(&second.run()).unwrap();
+        let begun = directory::list_directory(&second.run_path()).unwrap();
         assert_eq!(begun.len(), 1, "{begun:?}");
         let kept = |path: &Path| String::from_utf8(read_state(path).unwrap().unwrap()).unwrap();
         assert_eq!(kept(&pid), format!("{id}\n"));

@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 
 /// The most characters of the line of state: a line that wraps could not be taken back.
 const WIDTH: usize = 79;
@@ -71,7 +71,7 @@ impl Story {
     /// Prints a line above the line of state.
     fn print(&self, on_terminal: &str, elsewhere: &str) {
         if !self.is_terminal {
-            tell(elsewhere);
+            tell_user(elsewhere);
             return;
         }
         let state = self.state.lock();

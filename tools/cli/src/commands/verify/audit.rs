@@ -7,9 +7,9 @@ use archive_ledger::admin::stamp::{self, LogEnd};
 use archive_ledger::audit_log::{LineHash, LogError, LogSummary, LogWalk, verify_all};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 
 /// Verify that the audit log was not changed: its lines are chained by hashes
 ///
@@ -89,12 +89,12 @@ struct Broken {
 }
 
 impl VerifyAudit {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let output = &context.output;
         let (place, error) = match self.check() {
             Ok(said) => {
                 if output.is_json() {
-                    output.document(&said)?;
+                    output.write_document(&said)?;
                 } else {
                     self.show(&said, context)?;
                 }
@@ -102,11 +102,11 @@ impl VerifyAudit {
             }
             Err(broken) => broken,
         };
-        tell(&error.message);
+        tell_user(&error.message);
         let exit = error.exit;
         if output.is_json() {
             let (file, line) = place.unzip();
-            output.document(&Broken {
+            output.write_document(&Broken {
                 files: self.files,
                 valid: false,
                 file,
@@ -122,7 +122,7 @@ impl VerifyAudit {
         let known = self.known().map_err(|why| (None, why))?;
         let walk = match self.files.as_slice() {
             [directory] if directory.is_dir() => LogWalk::open(directory).map_err(broken)?,
-            files => LogWalk::over(files.to_vec()),
+            files => LogWalk::over_files(files.to_vec()),
         };
         let head = known
             .as_ref()
@@ -137,7 +137,7 @@ impl VerifyAudit {
             sought,
         } = verified;
         let shown = self.shown();
-        let failed = |why: String| (None, Failure::failed(format!("{shown}: {why}")));
+        let failed = |why: String| (None, Failure::because_failed(format!("{shown}: {why}")));
         if lines == 0 && known.is_none() {
             return Err(failed(
                 "there is no line of an audit log in it; name the directory `audit` of a repository, or its files"
@@ -190,9 +190,10 @@ impl VerifyAudit {
             (None, [directory]) if directory.is_dir() => directory.join("../admin.stamp"),
             (None, _) => return Ok(None),
         };
-        let reach = stamp::read(&stamp).map_err(|error| Failure::failed(error.to_string()))?;
+        let reach = stamp::read_stamp(&stamp)
+            .map_err(|error| Failure::because_failed(error.to_string()))?;
         if reach.is_none() && self.stamp.is_some() {
-            return Err(Failure::failed(format!(
+            return Err(Failure::because_failed(format!(
                 "{}: there is no such file; name the `admin.stamp` of a repository",
                 stamp.display()
             )));
@@ -208,7 +209,7 @@ impl VerifyAudit {
         }
     }
 
-    fn show(&self, said: &LogStatement, context: &Context) -> Result<(), Failure> {
+    fn show(&self, said: &LogStatement, context: &CommandContext) -> Result<(), Failure> {
         let LogStatement {
             lines,
             first,
@@ -217,34 +218,34 @@ impl VerifyAudit {
             ..
         } = said;
         let output = &context.output;
-        output.line(&format!("{}: good", self.shown()))?;
-        output.line(&format!("  {lines} lines, number {first} to {last}"))?;
-        output.line(&format!("  sha256 of the last line {head}"))?;
+        output.write_line(&format!("{}: good", self.shown()))?;
+        output.write_line(&format!("  {lines} lines, number {first} to {last}"))?;
+        output.write_line(&format!("  sha256 of the last line {head}"))?;
         if let Some(number) = said.sought {
-            output.line(&format!(
+            output.write_line(&format!(
                 "  the hash that was given is that of line number {number}"
             ))?;
         }
         match &said.known {
-            Some(KnownEnd { stamp, end }) => output.line(&format!(
+            Some(KnownEnd { stamp, end }) => output.write_line(&format!(
                 "  all {} lines that {} knows are there",
                 end.lines,
                 stamp.display()
             ))?,
-            None if said.sought.is_none() => tell(
+            None if said.sought.is_none() => tell_user(
                 "the end of the log was compared with nothing: lines that were removed from it are not noticed; give \
                  --stamp with the `admin.stamp` of the repository, or --head",
             ),
             None => {}
         }
         if *first > 0 {
-            tell(&format!(
+            tell_user(&format!(
                 "the lines before number {first} were not checked: name the earlier files, too"
             ));
         }
         if said.torn > 0 {
             let torn = said.torn;
-            tell(&format!(
+            tell_user(&format!(
                 "{torn} bytes after the last line are half a line: it was being written, or a crash cut it"
             ));
         }
@@ -260,12 +261,14 @@ fn hash(text: &str) -> Result<LineHash, String> {
 fn broken(error: LogError) -> (Option<(PathBuf, u64)>, Failure) {
     let message = error.to_string();
     match error {
-        LogError::Changed { file, line, .. } => (Some((file, line)), Failure::failed(message)),
+        LogError::Changed { file, line, .. } => {
+            (Some((file, line)), Failure::because_failed(message))
+        }
         LogError::Disk(DiskError { path, source, .. }) => {
-            (None, Failure::unreadable(&path, &source))
+            (None, Failure::unreadable_file(&path, &source))
         }
         LogError::Database(_) | LogError::Json(_) | LogError::Stopped => {
-            (None, Failure::failed(message))
+            (None, Failure::because_failed(message))
         }
     }
 }

@@ -11,9 +11,9 @@ use archive_proof::{RecordProofError, TrustFile, record_proof};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::{Output, size, tell};
+use tools_terminal::output::{Output, size_text, tell_user};
 use tools_terminal::save::{Destination, is_stdout};
 use tools_terminal::session::client_file;
 
@@ -70,9 +70,9 @@ enum Verdict {
 }
 
 impl VerifyProof {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         if self.output.is_some() && self.files.len() > 1 {
-            return Err(Failure::usage(
+            return Err(Failure::wrong_usage(
                 "-o writes the bytes of one proof; name one FILE",
             ));
         }
@@ -97,7 +97,7 @@ impl VerifyProof {
                 }
                 Err(error) => {
                     if !error.message.is_empty() {
-                        tell(&error.message);
+                        tell_user(&error.message);
                     }
                     exits.push(error.exit);
                     verdicts.push(Verdict::Bad(RejectedFile::new(file.clone(), error)));
@@ -107,7 +107,7 @@ impl VerifyProof {
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({ "proofs": verdicts }))?;
+                .write_document(&serde_json::json!({ "proofs": verdicts }))?;
         }
         Ok(Exit::of_all(exits))
     }
@@ -118,13 +118,13 @@ impl VerifyProof {
         trust: &TrustFile,
         output: &Output,
     ) -> Result<ProofStatement, Failure> {
-        let input = File::open(path).map_err(|error| Failure::unreadable(path, &error))?;
+        let input = File::open(path).map_err(|error| Failure::unreadable_file(path, &error))?;
         let destination = self.output.as_deref();
         let destination = destination.map(|path| Destination::open(path, self.force, output));
         let mut destination = destination.transpose()?;
         let mut hash = blake3::Hasher::new();
         let mut unwritten = None;
-        let proven = record_proof::verify(BufReader::new(input), trust, |bytes| {
+        let proven = record_proof::verify_record_proof(BufReader::new(input), trust, |bytes| {
             hash.update(bytes);
             let written = destination.as_mut().map_or(Ok(()), |to| to.write(bytes));
             written.map_err(|failure| {
@@ -136,10 +136,13 @@ impl VerifyProof {
             (_, Some(failure)) => return Err(failure),
             (Ok(proven), None) => proven,
             (Err(RecordProofError::Slice(DecodeError::Read(error))), None) => {
-                return Err(Failure::unreadable(path, &error));
+                return Err(Failure::unreadable_file(path, &error));
             }
             (Err(error), None) => {
-                return Err(Failure::failed(format!("{}: {error}", path.display())));
+                return Err(Failure::because_failed(format!(
+                    "{}: {error}",
+                    path.display()
+                )));
             }
         };
         if let Some(destination) = destination {
@@ -174,18 +177,18 @@ fn show(output: &Output, said: &ProofStatement) -> Result<(), Failure> {
         blake3,
         ..
     } = said;
-    output.line(&format!("{}: good", said.file.display()))?;
-    output.line(&format!(
+    output.write_line(&format!("{}: good", said.file.display()))?;
+    output.write_line(&format!(
         "  bytes {start}-{} ({})  blake3 {blake3}",
         end - 1,
-        size(end - start)
+        size_text(end - start)
     ))?;
-    output.line(&format!(
+    output.write_line(&format!(
         "  of {name}  {} bytes ({})  blake3 {root}",
         said.size,
-        size(said.size)
+        size_text(said.size)
     ))?;
-    output.line(&format!(
+    output.write_line(&format!(
         "  admitted {admitted} from {depositor}; signed by archive {archive}"
     ))
 }

@@ -3,13 +3,13 @@
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use archive_formats::http::{Body, Head, Limits};
-use archive_formats::warc::{Reader, Record};
+use archive_formats::http::{Body, DecodeLimits, Head};
+use archive_formats::warc::{Record, WarcReader};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
-use super::{FileReport, file, open, read};
+use super::{FileReport, file, open_input, read_step};
 
 /// The longest head of an HTTP message.
 const HEAD_LIMIT: usize = 1 << 20;
@@ -41,9 +41,9 @@ pub(crate) struct Cat {
 }
 
 impl Cat {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         if context.output.is_json() {
-            return Err(Failure::usage(
+            return Err(Failure::wrong_usage(
                 "records are not JSON; leave --json out, or use `warc list`",
             ));
         }
@@ -51,28 +51,30 @@ impl Cat {
         let mut out = context.output.writer();
         let mut report = FileReport::new(path);
         let Some(offset) = self.offset else {
-            let mut reader = Reader::new(open(path)?);
-            while let Some(record) = read(path, reader.next_record())? {
+            let mut reader = WarcReader::new(open_input(path)?);
+            while let Some(record) = read_step(path, reader.next_record())? {
                 self.print(record, &mut report, &mut out)?;
             }
-            report.rest(&mut reader);
-            out.flush().map_err(|error| Failure::output(&error))?;
-            return Ok(report.exit());
+            report.skip_rest(&mut reader);
+            out.flush()
+                .map_err(|error| Failure::output_failed(&error))?;
+            return Ok(report.exit_code());
         };
-        let mut reader = read(path, Reader::open_at(file(path)?, offset))?;
-        match read(path, reader.next_record())? {
+        let mut reader = read_step(path, WarcReader::open_at(file(path)?, offset))?;
+        match read_step(path, reader.next_record())? {
             Some(record) if record.offset() == offset => {
                 self.print(record, &mut report, &mut out)?;
             }
             _ => {
-                return Err(Failure::usage(format!(
+                return Err(Failure::wrong_usage(format!(
                     "{}: no record begins at offset {offset}; see `holdfast warc list`",
                     path.display()
                 )));
             }
         }
-        out.flush().map_err(|error| Failure::output(&error))?;
-        Ok(report.exit())
+        out.flush()
+            .map_err(|error| Failure::output_failed(&error))?;
+        Ok(report.exit_code())
     }
 
     fn print<R: Read>(
@@ -90,18 +92,18 @@ impl Cat {
         } else if !self.header {
             copy(&mut record, report, out)?;
         }
-        let end = read(&self.file, record.end())?;
+        let end = read_step(&self.file, record.read_end())?;
         if whole {
             put(out, end.trailer.bytes().unwrap_or(b"\r\n\r\n"))?;
             if end.trailer.bytes().is_none() {
-                report.say(&format!(
+                report.say_line(&format!(
                     "offset {}: the {} bytes of line ends after the record are printed as CR LF CR LF",
                     end.offset,
                     end.trailer.length()
                 ));
             }
         }
-        report.defects(&end.defects);
+        report.say_defects(&end.defects);
         Ok(())
     }
 }
@@ -119,14 +121,14 @@ fn payload<R: Read>(
         return copy(record, report, out);
     }
     let offset = record.offset();
-    match Head::read(record, HEAD_LIMIT) {
+    match Head::read_head(record, HEAD_LIMIT) {
         Ok(head) => {
-            put(out, head.unread())?;
-            let mut body = Body::decoded(&head, record, Limits::default());
+            put(out, head.unread_bytes())?;
+            let mut body = Body::decoded_body(&head, record, DecodeLimits::default());
             copy_from(&mut body, offset, report, out)
         }
         Err(error) => {
-            report.say(&format!("offset {offset}: {error}"));
+            report.say_line(&format!("offset {offset}: {error}"));
             Ok(())
         }
     }
@@ -155,7 +157,7 @@ fn copy_from(
             Ok(count) => put(out, &buffer[..count])?,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => {
-                report.say(&format!("offset {offset}: {error}"));
+                report.say_line(&format!("offset {offset}: {error}"));
                 return Ok(());
             }
         }
@@ -164,5 +166,5 @@ fn copy_from(
 
 fn put(out: &mut impl Write, bytes: &[u8]) -> Result<(), Failure> {
     out.write_all(bytes)
-        .map_err(|error| Failure::output(&error))
+        .map_err(|error| Failure::output_failed(&error))
 }

@@ -4,14 +4,14 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use archive_formats::warc::validate::of_defect;
-use archive_formats::warc::{Reader, Severity, Validator, Violation};
+use archive_formats::warc::{RuleSeverity, Validator, Violation, WarcReader};
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
-use tools_terminal::output::tell;
+use tools_terminal::output::tell_user;
 
-use super::{each, open, read};
+use super::{each, open_input, read_step};
 
 /// Check WARC files against the standard (ISO 28500:2009 and 2017)
 ///
@@ -53,7 +53,7 @@ struct Total<'a> {
 }
 
 impl Check {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let is_json = context.output.is_json();
         let mut out = context.output.writer();
         let exit = each(&self.files, |path| {
@@ -66,7 +66,8 @@ impl Check {
             };
             report.check()
         })?;
-        out.flush().map_err(|error| Failure::output(&error))?;
+        out.flush()
+            .map_err(|error| Failure::output_failed(&error))?;
         Ok(exit)
     }
 }
@@ -83,33 +84,33 @@ struct Report<'a, W> {
 impl<W: Write> Report<'_, W> {
     fn check(&mut self) -> Result<Exit, Failure> {
         let path = self.path;
-        let mut reader = Reader::new(open(path)?);
+        let mut reader = WarcReader::new(open_input(path)?);
         let mut validator = Validator::default();
         let mut records = 0_u64;
-        while let Some(record) = read(path, reader.next_record())? {
+        while let Some(record) = read_step(path, reader.next_record())? {
             records += 1;
-            for violation in read(path, validator.record(record))? {
+            for violation in read_step(path, validator.check_record(record))? {
                 self.say(&violation)?;
             }
         }
         for violation in reader.take_defects().iter().filter_map(of_defect) {
             self.say(&violation)?;
         }
-        for violation in validator.finish() {
+        for violation in validator.finish_file() {
             self.say(&violation)?;
         }
         let more = match reader.omitted_defects() {
             0 => String::new(),
             omitted => format!(", and {omitted} defects that are not listed"),
         };
-        if validator.omitted() > 0 {
-            tell(&format!(
+        if validator.omitted_violations() > 0 {
+            tell_user(&format!(
                 "{}: {} record IDs and segments were not compared with others: there are too many",
                 path.display(),
-                validator.omitted()
+                validator.omitted_violations()
             ));
         }
-        tell(&format!(
+        tell_user(&format!(
             "{}: {records} records, {} errors, {} warnings{more}",
             path.display(),
             self.errors,
@@ -134,11 +135,11 @@ impl<W: Write> Report<'_, W> {
 
     fn say(&mut self, violation: &Violation) -> Result<(), Failure> {
         let severity = match violation.severity {
-            Severity::Error => {
+            RuleSeverity::Error => {
                 self.errors += 1;
                 "error"
             }
-            Severity::Warning => {
+            RuleSeverity::Warning => {
                 self.warnings += 1;
                 "warning"
             }
@@ -164,13 +165,13 @@ impl<W: Write> Report<'_, W> {
             "{file}: offset {}{record}: {severity}: {} ({}): {}",
             line.offset, line.rule, line.clause, line.found
         );
-        written.map_err(|error| Failure::output(&error))
+        written.map_err(|error| Failure::output_failed(&error))
     }
 
     fn line(&mut self, line: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut *self.out, line)
             .map_err(std::io::Error::from)
             .and_then(|()| self.out.write_all(b"\n"))
-            .map_err(|error| Failure::output(&error))
+            .map_err(|error| Failure::output_failed(&error))
     }
 }

@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use archive_formats::warc::Reader;
+use archive_formats::warc::WarcReader;
 use clap::Args;
 use serde::Serialize;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 
-use super::{FileReport, each, open, read};
+use super::{FileReport, each, open_input, read_step};
 
 /// List the records of WARC and ARC files
 ///
@@ -47,7 +47,7 @@ struct Line<'a> {
 }
 
 impl List {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         let is_json = context.output.is_json();
         let mut out = context.output.writer();
         if !is_json {
@@ -55,19 +55,20 @@ impl List {
                 "{:>12} {:>12} {:<12} {:<20} URL",
                 "OFFSET", "LENGTH", "TYPE", "DATE"
             );
-            writeln!(out, "{header}").map_err(|error| Failure::output(&error))?;
+            writeln!(out, "{header}").map_err(|error| Failure::output_failed(&error))?;
         }
         let exit = each(&self.files, |path| one(path, is_json, &mut out))?;
-        out.flush().map_err(|error| Failure::output(&error))?;
+        out.flush()
+            .map_err(|error| Failure::output_failed(&error))?;
         Ok(exit)
     }
 }
 
 fn one(path: &Path, is_json: bool, out: &mut impl Write) -> Result<Exit, Failure> {
     let mut report = FileReport::new(path);
-    let mut reader = Reader::new(open(path)?);
+    let mut reader = WarcReader::new(open_input(path)?);
     let file = path.display().to_string();
-    while let Some(record) = read(path, reader.next_record())? {
+    while let Some(record) = read_step(path, reader.next_record())? {
         let header = record.header();
         let text = |name| header.text_of(name).map(|text| text.trim().to_owned());
         let mut line = Line {
@@ -77,11 +78,11 @@ fn one(path: &Path, is_json: bool, out: &mut impl Write) -> Result<Exit, Failure
             kind: record.kind().name(),
             id: text("WARC-Record-ID"),
             date: text("WARC-Date"),
-            url: header.uri("WARC-Target-URI").map(String::from),
+            url: header.read_uri("WARC-Target-URI").map(String::from),
             media_type: text("Content-Type"),
             block: 0,
         };
-        let end = read(path, record.end())?;
+        let end = read_step(path, record.read_end())?;
         (line.offset, line.length, line.block) = (end.offset, end.length, end.block_length);
         let written = if is_json {
             serde_json::to_writer(&mut *out, &line)
@@ -99,9 +100,9 @@ fn one(path: &Path, is_json: bool, out: &mut impl Write) -> Result<Exit, Failure
                 line.url.unwrap_or_else(dash),
             )
         };
-        written.map_err(|error| Failure::output(&error))?;
-        report.defects(&end.defects);
+        written.map_err(|error| Failure::output_failed(&error))?;
+        report.say_defects(&end.defects);
     }
-    report.rest(&mut reader);
-    Ok(report.exit())
+    report.skip_rest(&mut reader);
+    Ok(report.exit_code())
 }

@@ -3,13 +3,13 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use archive_formats::warc::{Reader, Writer};
+use archive_formats::warc::{WarcReader, WarcWriter};
 use clap::Args;
-use tools_terminal::context::Context;
+use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::save::{Partial, is_stdout};
 
-use super::{FileReport, open, read};
+use super::{FileReport, open_input, read_step};
 
 /// Write an archive file anew, with one gzip member for each record
 ///
@@ -39,58 +39,60 @@ pub(crate) struct Recompress {
 }
 
 impl Recompress {
-    pub(super) fn run(self, context: &Context) -> Result<Exit, Failure> {
+    pub(super) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
         if is_stdout(&self.output, &context.output)? {
             let mut out = context.output.writer();
             self.copy(&mut out)?;
-            out.flush().map_err(|error| Failure::output(&error))?;
+            out.flush()
+                .map_err(|error| Failure::output_failed(&error))?;
             return Ok(Exit::Done);
         }
         let to = Partial::create(&self.output, self.force)?;
         let mut out = BufWriter::new(to.writer()?);
         let (records, bytes) = self.copy(&mut out)?;
-        out.flush().map_err(|error| Failure::output(&error))?;
+        out.flush()
+            .map_err(|error| Failure::output_failed(&error))?;
         drop(out);
         to.keep()?;
         if context.output.is_json() {
             context
                 .output
-                .document(&serde_json::json!({"records": records, "bytes": bytes}))?;
+                .write_document(&serde_json::json!({"records": records, "bytes": bytes}))?;
         } else {
             let to = self.output.display();
             context
                 .output
-                .line(&format!("{to}: {records} records, {bytes} bytes"))?;
+                .write_line(&format!("{to}: {records} records, {bytes} bytes"))?;
         }
         Ok(Exit::Done)
     }
 
     fn copy(&self, out: &mut impl Write) -> Result<(u64, u64), Failure> {
         let path = &self.file;
-        let mut reader = Reader::new(open(path)?);
+        let mut reader = WarcReader::new(open_input(path)?);
         let mut writer = if self.plain {
-            Writer::plain(out)
+            WarcWriter::plain_writer(out)
         } else {
-            Writer::gzip(out, self.level)
+            WarcWriter::gzip_writer(out, self.level)
         };
         let mut report = FileReport::new(path);
         let mut records = 0_u64;
-        while let Some(record) = read(path, reader.next_record())? {
-            let copied = writer.copy(record);
+        while let Some(record) = read_step(path, reader.next_record())? {
+            let copied = writer.copy_record(record);
             let copied = copied.map_err(|error| {
-                Failure::failed(format!(
+                Failure::because_failed(format!(
                     "{}: {error}; see `holdfast warc check`",
                     path.display()
                 ))
             });
-            report.defects(&copied?.1.defects);
+            report.say_defects(&copied?.1.defects);
             records += 1;
         }
-        report.rest(&mut reader);
-        if report.exit() == Exit::Done {
+        report.skip_rest(&mut reader);
+        if report.exit_code() == Exit::Done {
             return Ok((records, writer.position()));
         }
-        Err(Failure::failed(format!(
+        Err(Failure::because_failed(format!(
             "{}: not written anew, for it is not in order; see `holdfast warc check`",
             path.display()
         )))

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use archive_formats::warc::{Builder, Kind, Writer};
+use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -19,7 +19,7 @@ pub struct Response<'a> {
 
 /// Returns an archive file of responses, each compressed alone.
 pub fn warc(responses: &[Response<'_>]) -> Vec<u8> {
-    let mut writer = Writer::gzip(Vec::new(), 6);
+    let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
     for (number, response) in responses.iter().enumerate() {
         let hash = blake3::hash(format!("{number} {}", response.url).as_bytes()).to_hex();
         let id = format!(
@@ -37,13 +37,13 @@ pub fn warc(responses: &[Response<'_>]) -> Vec<u8> {
         )
         .into_bytes();
         block.extend_from_slice(response.body);
-        let record = Builder::new(Kind::Response, &id, response.date)
+        let record = Builder::new(WarcType::Response, &id, response.date)
             .target_uri(response.url)
             .content_type("application/http; msgtype=response");
         let length = block.len() as u64;
-        let head = record.head(length).expect("a header");
+        let head = record.render_head(length).expect("a header");
         writer
-            .write(&head, length, &mut block.as_slice())
+            .write_record(&head, length, &mut block.as_slice())
             .expect("written");
     }
     writer.into_inner()

@@ -138,13 +138,13 @@ fn search_agrees_with_naive_model() {
             let time = stamp(&year.to_string()).time();
             let expected = naive(&rules, groups, &key, year);
             let strictness = |rule: &super::super::rule_file::Rule| rule.access as usize;
-            let found = set.find(&visitor, &key, time, now()).map(strictness);
+            let found = set.find_rule(&visitor, &key, time, now()).map(strictness);
             assert_eq!(
                 found, expected,
                 "round {round}: {key} {year} {groups:?} of {rules:#?}"
             );
             assert_eq!(
-                other.find(&visitor, &key, time, now()).map(strictness),
+                other.find_rule(&visitor, &key, time, now()).map(strictness),
                 expected
             );
             decided += usize::from(found.is_some());
@@ -187,7 +187,7 @@ fn all_small_prefix_sets_are_searched() {
                 .filter(|prefix| key.starts_with(**prefix))
                 .map(|key| key.len())
                 .max();
-            let found = set.find(&Visitor::anonymous(), key, now(), now());
+            let found = set.find_rule(&Visitor::anonymous(), key, now(), now());
             let found = found.map(|rule| present[rule.place.line - 1].len());
             assert_eq!(found, expected, "{key} in {present:?}");
         }
@@ -205,7 +205,9 @@ fn many_rules_are_read_and_searched() {
     assert_eq!(set.len(), 100_000);
     for n in 0..100_000 {
         let key = format!("com,host{n:06})/a/b/c");
-        let found = set.find(&Visitor::anonymous(), &key, now(), now()).unwrap();
+        let found = set
+            .find_rule(&Visitor::anonymous(), &key, now(), now())
+            .unwrap();
         assert_eq!(found.place.line, n + 1);
     }
 }

@@ -20,7 +20,7 @@ fn groups(peer: &str, acl_user: &[&[u8]], forwarded_for: &[&[u8]]) -> Vec<String
         acl_user,
         forwarded_for,
     };
-    let visitor = settings().visitor(&facts);
+    let visitor = settings().identify_visitor(&facts);
     visitor.groups().map(ToString::to_string).collect()
 }
 
@@ -37,7 +37,7 @@ fn headers_of_strangers_mean_nothing() {
         acl_user: &[b"staff"],
         ..PeerFacts::default()
     };
-    assert_eq!(settings().visitor(&unknown), Visitor::anonymous());
+    assert_eq!(settings().identify_visitor(&unknown), Visitor::anonymous());
 }
 
 /// Fails if a trusted proxy is not believed, or a client behind it can put an address or a user in front.
@@ -87,7 +87,7 @@ fn networks_have_right_ends() {
         ("::/0", "ffff::1", "1.2.3.4"),
         ("2001:db8::/127", "2001:db8::1", "2001:db8::2"),
     ] {
-        let network: Network = network.parse().unwrap();
+        let network: VisitorNetwork = network.parse().unwrap();
         assert!(
             network.contains(inside.parse().unwrap()),
             "{network:?} {inside}"
@@ -107,7 +107,7 @@ fn networks_have_right_ends() {
         "::/129",
         "192.0.2.0/8/8",
     ] {
-        assert!(wrong.parse::<Network>().is_err(), "{wrong}");
+        assert!(wrong.parse::<VisitorNetwork>().is_err(), "{wrong}");
     }
 }
 
@@ -126,7 +126,7 @@ fn group_names_are_plain() {
 #[test]
 fn mapped_networks_are_refused() {
     for text in ["::ffff:10.0.0.0/104", "::ffff:10.0.0.1"] {
-        let error = text.parse::<Network>().unwrap_err().to_string();
+        let error = text.parse::<VisitorNetwork>().unwrap_err().to_string();
         assert!(error.contains("write it as IPv4"), "{error}");
     }
 }

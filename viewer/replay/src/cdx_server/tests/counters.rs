@@ -84,12 +84,12 @@ fn too_many_digests_break_answer_off() {
     let mut capture = captures()[0].clone();
     for n in 0..MAX_DIGESTS {
         capture.digest = Some(n.to_string());
-        writer.push(capture.clone()).unwrap();
+        writer.push_capture(capture.clone()).unwrap();
     }
-    writer.push(capture.clone()).unwrap();
+    writer.push_capture(capture.clone()).unwrap();
     capture.digest = Some("one more".to_owned());
     assert!(matches!(
-        writer.push(capture),
+        writer.push_capture(capture),
         Err(AnswerError::TooManyDigests)
     ));
 }

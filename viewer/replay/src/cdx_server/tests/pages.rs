@@ -40,16 +40,16 @@ fn behind<'a>(all: &'a [Capture], place: Option<&Cursor>) -> &'a [Capture] {
 /// Does what a shell does: walks as far as it has to, and reads a page. `None` behind the last one.
 fn read_page(all: &[Capture], marks: &mut PageMarks, number: u64, size: u64) -> Option<Vec<u64>> {
     loop {
-        match marks.place(number, size) {
+        match marks.page_place(number, size) {
             PagePlace::Beyond { .. } => return None,
             PagePlace::NotWalked { captures } => {
                 let rest = behind(all, marks.walked_to());
                 let wanted = usize::try_from(captures).unwrap();
                 for capture in rest.iter().take(wanted) {
-                    marks.push(capture);
+                    marks.push_capture(capture);
                 }
                 if rest.len() < wanted {
-                    marks.finish();
+                    marks.finish_marks();
                 }
             }
             place @ PagePlace::Known { .. } => {
@@ -65,21 +65,21 @@ fn read_page(all: &[Capture], marks: &mut PageMarks, number: u64, size: u64) -> 
                 };
                 let rest = behind(all, after.as_ref());
                 let writer = AnswerWriter::new(&request, &context(), Vec::new());
-                let mut writer = writer.within(&request, &place);
+                let mut writer = writer.within_page(&request, &place);
                 let mut rest = rest.iter();
                 while !writer.is_complete() {
                     let Some(capture) = rest.next() else {
                         if *extends_walk {
-                            marks.finish();
+                            marks.finish_marks();
                         }
                         break;
                     };
                     if *extends_walk {
-                        marks.push(capture);
+                        marks.push_capture(capture);
                     }
-                    writer.push(capture.clone()).unwrap();
+                    writer.push_capture(capture.clone()).unwrap();
                 }
-                let (_, bytes) = writer.finish().unwrap();
+                let (_, bytes) = writer.finish_answer().unwrap();
                 let text = String::from_utf8(bytes).unwrap();
                 let offsets: Vec<u64> = text.lines().map(|l| l.parse().unwrap()).collect();
                 // The first page may be empty; any other that is has shown that it does not exist.
@@ -111,7 +111,7 @@ fn pages_hold_each_capture_once() {
                 number += 1;
             }
             assert_eq!(joined, offsets(&all), "{count} {size}");
-            let pages = marks.count(size).unwrap();
+            let pages = marks.page_count(size).unwrap();
             assert_eq!(pages.pages, number, "{count} {size}");
 
             let mut fresh = PageMarks::new(&SIZES);
@@ -133,15 +133,15 @@ fn pages_survive_changes_of_the_index() {
         let before = many(count);
         let mut marks = PageMarks::new(&SIZES);
         for capture in &before {
-            marks.push(capture);
+            marks.push_capture(capture);
         }
-        marks.finish();
+        marks.finish_marks();
         let mut after = before.clone();
         let mut added = before[count / 2].clone();
         added.offset = Some(12_345);
         after.push(added);
         after.sort_by(index_order);
-        let pages = marks.count(1).unwrap().pages;
+        let pages = marks.page_count(1).unwrap().pages;
         let mut joined = Vec::new();
         for number in 0..pages {
             joined.extend(read_page(&after, &mut marks, number, 1).unwrap());
@@ -156,12 +156,12 @@ fn page_without_its_end_still_ends() {
     let all = many(12);
     let mut marks = PageMarks::new(&SIZES);
     for capture in &all {
-        marks.push(capture);
+        marks.push_capture(capture);
     }
-    marks.finish();
+    marks.finish_marks();
     let PagePlace::Known {
         until: Some(end), ..
-    } = marks.place(0, 1)
+    } = marks.page_place(0, 1)
     else {
         panic!("the first page has an end")
     };
@@ -178,27 +178,27 @@ fn unfinished_walk_has_no_page_count() {
     let all = many(10);
     let mut marks = PageMarks::new(&SIZES);
     for (walked, capture) in (1..).zip(&all) {
-        assert_eq!(marks.count(1), None);
-        marks.push(capture);
-        assert_eq!(marks.unfinished(), RequestError::NotWalked { walked });
+        assert_eq!(marks.page_count(1), None);
+        marks.push_capture(capture);
+        assert_eq!(marks.unfinished(), CdxRequestError::NotWalked { walked });
         assert_eq!(marks.unfinished().status(), 503);
     }
     let mut hidden = all[9].clone();
     hidden.offset = Some(12_345);
     marks.pass_over(&hidden);
     assert_eq!(marks.walked_to(), Some(&Cursor::from_capture(&hidden)));
-    marks.finish();
-    assert_eq!(marks.count(1).unwrap().pages, 4);
-    marks.reopen();
-    assert_eq!(marks.count(1), None);
+    marks.finish_marks();
+    assert_eq!(marks.page_count(1).unwrap().pages, 4);
+    marks.reopen_marks();
+    assert_eq!(marks.page_count(1), None);
     for capture in &all {
-        marks.push(capture);
+        marks.push_capture(capture);
     }
-    marks.finish();
-    assert_eq!(marks.count(1).unwrap().pages, 7);
+    marks.finish_marks();
+    assert_eq!(marks.page_count(1).unwrap().pages, 7);
     let mut empty = PageMarks::new(&SIZES);
-    empty.finish();
-    assert_eq!(empty.count(5).unwrap().pages, 1);
+    empty.finish_marks();
+    assert_eq!(empty.page_count(5).unwrap().pages, 1);
 }
 
 /// Fails if a question that has no room for its pages is counted without end, or has a number of pages.
@@ -208,12 +208,15 @@ fn pages_beyond_their_room_are_refused() {
     let mut marks = PageMarks::new(&sizes);
     let capture = &captures()[0];
     while !marks.is_full() {
-        marks.push(capture);
+        marks.push_capture(capture);
     }
-    let walked = marks.walked();
-    marks.push(capture);
-    assert_eq!((marks.walked(), marks.count(1)), (walked, None));
-    assert_eq!(marks.unfinished(), RequestError::TooManyPages { walked });
+    let walked = marks.walked_captures();
+    marks.push_capture(capture);
+    assert_eq!(
+        (marks.walked_captures(), marks.page_count(1)),
+        (walked, None)
+    );
+    assert_eq!(marks.unfinished(), CdxRequestError::TooManyPages { walked });
     assert_eq!(marks.unfinished().status(), 400);
 }
 
@@ -225,12 +228,12 @@ fn page_answers_have_their_dialect() {
         size: 5,
         blocks: 423,
     };
-    let pywb = count.answer(Dialect::Pywb);
+    let pywb = count.answer_count(Dialect::Pywb);
     assert_eq!(
         pywb.body,
         "{\"pages\": 85, \"pageSize\": 5, \"blocks\": 423}\n"
     );
-    assert_eq!(count.answer(Dialect::Wayback).body, "85\n");
+    assert_eq!(count.answer_count(Dialect::Wayback).body, "85\n");
     let asked = request(Dialect::Pywb, "url=a.org&page=85&pageSize=4");
     assert_eq!(
         asked.pages,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use archive_formats::cdx::Reader;
+use archive_formats::cdx::CdxReader;
 use archive_formats::surt::UrlKey;
 
 use super::*;
@@ -16,7 +16,7 @@ fn samples() -> Option<PathBuf> {
 
 fn read(folder: &Path, name: &str) -> Vec<Capture> {
     let bytes = std::fs::read(folder.join(name)).unwrap();
-    let mut all: Vec<Capture> = Reader::new(bytes.as_slice(), 1 << 20)
+    let mut all: Vec<Capture> = CdxReader::new(bytes.as_slice(), 1 << 20)
         .map(|capture| {
             let mut capture = capture.unwrap();
             // The files have keys of other rules, or none.

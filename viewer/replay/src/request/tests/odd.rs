@@ -15,7 +15,7 @@ fn no_path_is_too_odd() {
         for (at, _) in seed.char_indices() {
             for middle in ["", "%", "/", "\u{0}", "*", "é"] {
                 let text = format!("{}{middle}{}", &seed[..at], &seed[at..]);
-                if let Err(error) = Request::parse(&text) {
+                if let Err(error) = ReplayRequest::parse(&text) {
                     assert!((400..500).contains(&error.status()), "{text}");
                 }
             }

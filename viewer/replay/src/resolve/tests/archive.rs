@@ -4,18 +4,18 @@ use std::cell::RefCell;
 
 use archive_formats::date::Fill;
 use archive_formats::http::Head;
-use archive_formats::warc::{Header, Kind};
+use archive_formats::warc::{Header, WarcType};
 
 use super::super::*;
 use super::{DIGEST, SAME};
-use crate::access::{Policy, RuleFile, RuleSet, Subject, Visitor};
+use crate::access::{AccessPolicy, AccessSubject, RuleFile, RuleSet, Visitor};
 
 /// Captures, and the records behind them.
 #[derive(Default)]
 pub(super) struct TestArchive {
     pub(super) captures: Vec<Capture>,
     pub(super) records: Vec<(Header, Option<Head>)>,
-    pub(super) policy: Policy,
+    pub(super) policy: AccessPolicy,
     pub(super) steps: RefCell<Vec<String>>,
     pub(super) is_digest_search_slow: bool,
 }
@@ -24,15 +24,15 @@ fn stamp(digits: &str) -> Stamp {
     Stamp::from_query(digits, Fill::First).unwrap()
 }
 
-pub(super) fn shown_of(outcome: &Outcome) -> ShownCapture {
-    let Outcome::Shown(shown) = outcome else {
+pub(super) fn shown_of(outcome: &ResolveOutcome) -> ShownCapture {
+    let ResolveOutcome::Shown(shown) = outcome else {
         panic!("{outcome:?}");
     };
     (**shown).clone()
 }
 
-pub(super) fn refusal_of(outcome: &Outcome) -> String {
-    let Outcome::Refused(decision) = outcome else {
+pub(super) fn refusal_of(outcome: &ResolveOutcome) -> String {
+    let ResolveOutcome::Refused(decision) = outcome else {
         panic!("{outcome:?}");
     };
     decision.to_string()
@@ -45,9 +45,9 @@ impl TestArchive {
             text: rules.as_bytes(),
         };
         Self {
-            policy: Policy {
+            policy: AccessPolicy {
                 rules: RuleSet::parse([file]).unwrap(),
-                ..Policy::default()
+                ..AccessPolicy::default()
             },
             ..Self::default()
         }
@@ -58,7 +58,7 @@ impl TestArchive {
         &mut self,
         url: &str,
         time: &str,
-        kind: Kind,
+        kind: WarcType,
         fields: &[(&str, &str)],
         head: &str,
     ) -> &mut Capture {
@@ -69,12 +69,12 @@ impl TestArchive {
         }
         let header = Header::parse(format!("{header}\r\n").as_bytes());
         let head = (!head.is_empty())
-            .then(|| Head::read(&mut format!("{head}\r\n\r\n").as_bytes(), 1000).unwrap());
+            .then(|| Head::read_head(&mut format!("{head}\r\n\r\n").as_bytes(), 1000).unwrap());
         let mut capture = Capture::new(UrlKey::parse(url).as_str(), stamp(time));
         capture.original = Some(url.to_owned());
         capture.status = head.as_ref().and_then(Head::status);
         capture.digest = header.text_of("WARC-Payload-Digest").map(String::from);
-        capture.mime = (kind == Kind::Revisit).then(|| "warc/revisit".to_owned());
+        capture.mime = (kind == WarcType::Revisit).then(|| "warc/revisit".to_owned());
         capture.file = Some("x.warc.gz".to_owned());
         capture.offset = Some(self.records.len() as u64);
         self.records.push((header, head));
@@ -86,7 +86,7 @@ impl TestArchive {
         self.add(
             url,
             time,
-            Kind::Response,
+            WarcType::Response,
             &[("WARC-Payload-Digest", digest)],
             "HTTP/1.1 200 OK",
         )
@@ -94,7 +94,7 @@ impl TestArchive {
 
     pub(super) fn redirect(&mut self, url: &str, time: &str, location: &str) -> &mut Capture {
         let head = format!("HTTP/1.1 301 Moved\r\nLocation: {location}");
-        let capture = self.add(url, time, Kind::Response, &[], &head);
+        let capture = self.add(url, time, WarcType::Response, &[], &head);
         capture.redirect = Some(location.to_owned());
         capture
     }
@@ -122,7 +122,7 @@ impl TestArchive {
         } else {
             "HTTP/1.1 304 Not Modified"
         };
-        self.add(url, time, Kind::Revisit, &fields, head)
+        self.add(url, time, WarcType::Revisit, &fields, head)
     }
 
     fn nearest(&self, key: &str, time: Stamp) -> Vec<Capture> {
@@ -136,13 +136,13 @@ impl TestArchive {
         found
     }
 
-    pub(super) fn access(&self, capture: &Capture) -> Decision {
-        let subject = Subject::Capture {
+    pub(super) fn access(&self, capture: &Capture) -> AccessDecision {
+        let subject = AccessSubject::Capture {
             key: &capture.key,
             time: capture.timestamp,
         };
         self.policy
-            .decide(&Visitor::anonymous(), subject, stamp("2026").time())
+            .decide_access(&Visitor::anonymous(), subject, stamp("2026").time())
     }
 
     fn answer(&self, step: &ResolveStep) -> StepAnswer {
@@ -154,8 +154,8 @@ impl TestArchive {
                     None if at == 404 => StepAnswer::Missing,
                     None => StepAnswer::Unavailable,
                     Some((header, head)) => {
-                        let kind = Kind::from_bytes(&header.get("WARC-Type").unwrap());
-                        StepAnswer::Record(RecordFacts::read(kind, header, head.as_ref()))
+                        let kind = WarcType::from_bytes(&header.get("WARC-Type").unwrap());
+                        StepAnswer::Record(RecordFacts::read_facts(kind, header, head.as_ref()))
                     }
                 }
             }
@@ -175,19 +175,19 @@ impl TestArchive {
         }
     }
 
-    pub(super) fn resolve(&self, url: &str, time: &str) -> Outcome {
+    pub(super) fn resolve(&self, url: &str, time: &str) -> ResolveOutcome {
         let access = |capture: &Capture| self.access(capture);
         let mut resolver = Resolver::new();
         let captures = self.nearest(UrlKey::parse(url).as_str(), stamp(time));
-        let mut step = resolver.answer(StepAnswer::Captures(captures), &access);
+        let mut step = resolver.take_answer(StepAnswer::Captures(captures), &access);
         for _ in 0..100 {
             if let ResolveStep::Finished(outcome) = step {
                 // The end stays the end.
-                let again = resolver.answer(StepAnswer::Missing, &access);
+                let again = resolver.take_answer(StepAnswer::Missing, &access);
                 assert_eq!(again, ResolveStep::Finished(outcome.clone()));
                 return outcome;
             }
-            step = resolver.answer(self.answer(&step), &access);
+            step = resolver.take_answer(self.answer(&step), &access);
         }
         panic!("no end after {:?}", self.steps.borrow());
     }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use archive_formats::warc::Reader;
+use archive_formats::warc::WarcReader;
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn samples_answer_with_their_digests() {
     let mut right = 0;
     let mut checked = 0;
     for path in paths {
-        let mut reader = Reader::new(File::open(&path).unwrap());
+        let mut reader = WarcReader::new(File::open(&path).unwrap());
         loop {
             let mut record = match reader.next_record() {
                 Ok(Some(record)) => record,
@@ -47,12 +47,12 @@ fn samples_answer_with_their_digests() {
                     continue;
                 }
             };
-            if record.kind() != Kind::Response {
+            if record.kind() != WarcType::Response {
                 continue;
             }
             let header = record.header().clone();
             let url = header
-                .uri("WARC-Target-URI")
+                .read_uri("WARC-Target-URI")
                 .unwrap_or_default()
                 .into_owned();
             let digest = header
@@ -61,7 +61,8 @@ fn samples_answer_with_their_digests() {
             let mut block = Vec::new();
             record.read_to_end(&mut block).unwrap();
             let mut input = block.as_slice();
-            let Ok(message) = StoredMessage::read(Kind::Response, &header, &mut input, LIMIT)
+            let Ok(message) =
+                StoredMessage::read_message(WarcType::Response, &header, &mut input, LIMIT)
             else {
                 continue;
             };
@@ -71,11 +72,11 @@ fn samples_answer_with_their_digests() {
                 media: message.media(),
                 ..options(Redirects::ToWorker)
             };
-            let reply = Reply::new(message.head(), &options);
+            let reply = ReplyHead::new(message.head(), &options);
             assert!(reply.fields.iter().all(|(name, value)| {
                 is_token(name.as_bytes()) && value.iter().all(|byte| *byte >= 0x20 && *byte != 0x7f)
             }));
-            let measured = measure(&mut message.entity(input)).unwrap();
+            let measured = measure_entity(&mut message.entity_body(input)).unwrap();
             if let Some(length) = message.entity_length(block.len() as u64) {
                 assert_eq!(length, measured.length, "{} {url}", path.display());
             }

@@ -167,8 +167,8 @@ fn memory_is_bounded() {
         let mut out = Vec::new();
         let result = text
             .chunks(1000)
-            .try_for_each(|piece| rewriter.write(piece, &mut out));
-        (result, rewriter.write(b"x", &mut out), out)
+            .try_for_each(|piece| rewriter.write_bytes(piece, &mut out));
+        (result, rewriter.write_bytes(b"x", &mut out), out)
     };
     let huge = format!("<p>a</p><a title='{}'>", "x".repeat(100_000));
     let (result, next, out) = small(huge.as_bytes());

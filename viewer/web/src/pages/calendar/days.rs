@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use archive_formats::date::Stamp;
 use jiff::civil::Date;
 
-use super::super::texts::date;
+use super::super::texts::stamp_date;
 
 /// The captures of one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +31,9 @@ pub(super) struct CaptureDays {
 
 impl CaptureDays {
     /// Counts a capture.
-    pub(super) fn add(&mut self, stamp: Stamp) {
+    pub(super) fn add_capture(&mut self, stamp: Stamp) {
         self.total += 1;
-        let day = self.days.entry(date(stamp)).or_insert(DayCaptures {
+        let day = self.days.entry(stamp_date(stamp)).or_insert(DayCaptures {
             count: 0,
             first: stamp,
         });
@@ -64,7 +64,7 @@ impl CaptureDays {
     }
 
     /// Returns how many captures lie between two days, both included.
-    pub(super) fn between(&self, first: Date, last: Date) -> u64 {
+    pub(super) fn count_between(&self, first: Date, last: Date) -> u64 {
         if first > last {
             return 0;
         }
@@ -84,7 +84,7 @@ impl CaptureDays {
     }
 
     /// Returns a month as weeks from Monday to Sunday; the first and the last one may have days that are not of it.
-    pub(super) fn grid(&self, year: i16, month: i8) -> Vec<[Option<GridDay>; 7]> {
+    pub(super) fn month_grid(&self, year: i16, month: i8) -> Vec<[Option<GridDay>; 7]> {
         let Ok(first) = Date::new(year, month, 1) else {
             return Vec::new();
         };
@@ -118,7 +118,7 @@ mod tests {
     fn days(stamps: &[&str]) -> CaptureDays {
         let mut days = CaptureDays::default();
         for stamp in stamps {
-            days.add(stamp.parse().unwrap());
+            days.add_capture(stamp.parse().unwrap());
         }
         days
     }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn month_grid_is_that_of_the_calendar() {
         let days = days(&["20200229235959", "20200229000000", "20200301000000"]);
-        let grid = days.grid(2020, 2);
+        let grid = days.month_grid(2020, 2);
         assert_eq!(grid.len(), 5);
         let numbers: Vec<Vec<i8>> = grid
             .iter()
@@ -153,8 +153,8 @@ mod tests {
             days.months(),
             BTreeMap::from([((2020, 2), 2), ((2020, 3), 1)])
         );
-        assert_eq!(days.grid(2021, 2).len(), 4, "28 days from Monday on");
-        assert!(days.grid(2020, 13).is_empty());
+        assert_eq!(days.month_grid(2021, 2).len(), 4, "28 days from Monday on");
+        assert!(days.month_grid(2020, 13).is_empty());
     }
 
     /// Fails if the ends of the calendar break it.
@@ -164,13 +164,13 @@ mod tests {
         assert_eq!(days.total(), 2);
         for year in days.years().into_keys() {
             for month in 1..=12 {
-                assert!(days.grid(year, month).len() >= 4, "{year}-{month}");
+                assert!(days.month_grid(year, month).len() >= 4, "{year}-{month}");
             }
         }
         let first = Date::new(0, 1, 1).unwrap();
         let last = Date::new(9999, 12, 31).unwrap();
-        assert_eq!(days.between(first, last), 2);
-        assert_eq!(days.between(last, first), 0);
+        assert_eq!(days.count_between(first, last), 2);
+        assert_eq!(days.count_between(last, first), 0);
         assert_eq!(days.last_year(first, last), Some(9999));
     }
 }

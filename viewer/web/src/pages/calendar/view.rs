@@ -4,12 +4,12 @@ use archive_formats::cdx::Capture;
 use archive_formats::date::Stamp;
 use askama::Template;
 use jiff::civil::Date;
-use viewer_replay::request::{RequestedSpan, Target, TargetMatch};
+use viewer_replay::request::{ReplayTarget, RequestedSpan, TargetMatch};
 
 use super::super::layout::Layout;
 use super::super::lookup::url_of;
 use super::super::shown_url::ShownUrl;
-use super::super::texts::{WEEKDAYS, Words, machine_time, time};
+use super::super::texts::{WEEKDAYS, Words, machine_time, stamp_time};
 use super::super::{PageAddress, PageVisit};
 use super::days::{CaptureDays, GridDay};
 use super::timeline::{Bar, Timeline};
@@ -136,22 +136,22 @@ pub(super) struct CalendarView<'a> {
 
 impl CalendarView<'_> {
     /// Returns the address of a part of the calendar, in the captures that are counted here.
-    pub(super) fn address(&self, digits: &str) -> PageAddress {
+    pub(super) fn view_address(&self, digits: &str) -> PageAddress {
         let address = self.visit.calendar(digits, self.url, TargetMatch::Exact);
         match self.from {
-            Some(from) => address.with("from", from.to_string()),
+            Some(from) => address.with_parameter("from", from.to_string()),
             None => address,
         }
     }
 
     fn link(&self, digits: &str) -> String {
-        self.visit.link(&self.address(digits))
+        self.visit.link(&self.view_address(digits))
     }
 
-    pub(super) fn page(
+    pub(super) fn render_page(
         &self,
         layout: Layout,
-        target: &Target,
+        target: &ReplayTarget,
         counted: &CaptureCounts,
         page: ListPage<'_>,
     ) -> CalendarPage {
@@ -168,12 +168,13 @@ impl CalendarView<'_> {
             let first = Date::new(year, 1, 1).ok()?;
             Some((first, Date::new(year, 12, 31).ok()?))
         });
-        let shown_count = year_days.map_or(0, |(first, last)| days.between(first, last));
+        let shown_count = year_days.map_or(0, |(first, last)| days.count_between(first, last));
         let months = shown_year.map_or(Vec::new(), |year| self.months(days, year, scope));
         let timeline = Timeline::new(&days.months(), shown_year);
         let beside = |stamp: Stamp| {
             let address = self.visit.calendar("", self.url, TargetMatch::Exact);
-            self.visit.link(&address.with("from", stamp.to_string()))
+            self.visit
+                .link(&address.with_parameter("from", stamp.to_string()))
         };
         let later = counted.stopped.map(|stamp| {
             let until = words.moment(stamp);
@@ -211,7 +212,7 @@ impl CalendarView<'_> {
             weekdays: weekdays(words),
             months,
             listing: scope.listed.map(|_| self.listing(target, counted, page)),
-            layout: layout.searching(self.url, Some(self.visit.collection.name()), "exact"),
+            layout: layout.with_search(self.url, Some(self.visit.collection.name()), "exact"),
             count,
             earlier,
             later,
@@ -236,7 +237,7 @@ impl CalendarView<'_> {
         let months = (1..=12).filter(|month| only.is_none_or(|only| only == *month));
         let views = months.map(|month| {
             let digits = format!("{year:04}{month:02}");
-            let grid = days.grid(year, month);
+            let grid = days.month_grid(year, month);
             let cells = grid.iter().flatten().flatten();
             let counts = cells.filter_map(|day| Some(day.captures?.count));
             let count: u64 = counts.sum();
@@ -283,7 +284,7 @@ impl CalendarView<'_> {
 
     fn listing(
         &self,
-        target: &Target,
+        target: &ReplayTarget,
         counted: &CaptureCounts,
         page: ListPage<'_>,
     ) -> CaptureListing {
@@ -301,15 +302,16 @@ impl CalendarView<'_> {
             words.text_with("month", &[("month", &month), ("year", &year.to_string())])
         };
         let to_page = |number: u64| {
-            let address = self.address(self.span.digits());
-            self.visit.link(&address.with("page", number.to_string()))
+            let address = self.view_address(self.span.digits());
+            self.visit
+                .link(&address.with_parameter("page", number.to_string()))
         };
         let rows = counted.listed.iter().map(|capture| {
             let url = url_of(capture, target);
             ListedCapture {
                 href: self.visit.frame(capture.timestamp, url),
                 day: (!scope.is_one_day()).then(|| words.day_of(capture.timestamp)),
-                time: time(capture.timestamp),
+                time: stamp_time(capture.timestamp),
                 machine: machine_time(capture.timestamp),
                 status: capture.status,
                 mime: capture.mime.clone().unwrap_or_default(),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archive_formats::cdx::query::CaptureQuery;
-use archive_rpc::Kind;
-use index_client::{Answer as IndexAnswer, CaptureStream, Captures, IndexError};
+use archive_rpc::CallErrorKind;
+use index_client::{CaptureSearch, CaptureStream, IndexCallError, IndexFuture as IndexAnswer};
 
 use super::page_client::{TestPages, capture};
 
@@ -202,12 +202,12 @@ async fn embargoed_captures_are_not_counted() {
 }
 
 /// An index that fails with one kind of error; without one it never answers.
-struct BrokenIndex(Option<Kind>);
+struct BrokenIndex(Option<CallErrorKind>);
 
-impl Captures for BrokenIndex {
+impl CaptureSearch for BrokenIndex {
     fn query<'a>(&'a self, _query: &'a CaptureQuery) -> IndexAnswer<'a, CaptureStream> {
         match self.0 {
-            Some(kind) => Box::pin(async move { Err(IndexError::new(kind, "it is \"><down")) }),
+            Some(kind) => Box::pin(async move { Err(IndexCallError::new(kind, "it is \"><down")) }),
             None => Box::pin(std::future::pending()),
         }
     }
@@ -217,9 +217,9 @@ impl Captures for BrokenIndex {
 #[tokio::test]
 async fn index_that_is_down_is_503() {
     for (kind, retry) in [
-        (Some(Kind::Unavailable), "5"),
-        (Some(Kind::TimedOut), "5"),
-        (Some(Kind::Damaged), "60"),
+        (Some(CallErrorKind::Unavailable), "5"),
+        (Some(CallErrorKind::TimedOut), "5"),
+        (Some(CallErrorKind::Damaged), "60"),
         (None, "5"),
     ] {
         let pages = TestPages::over(Arc::new(BrokenIndex(kind))).set("web.answer_time=200 ms");

@@ -9,7 +9,7 @@ use archive_formats::cdx::Capture;
 use archive_formats::surt::UrlKey;
 use axum::body::{Body, to_bytes};
 use axum::http::Request as HttpRequest;
-use index_client::{Captures, FakeIndex};
+use index_client::{CaptureSearch, FakeIndex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tools_testing::in_time;
@@ -34,7 +34,7 @@ pub(super) fn capture(url: &str, stamp: &str) -> Capture {
 
 /// A page host in the making.
 pub(super) struct TestPages {
-    index: Arc<dyn Captures>,
+    index: Arc<dyn CaptureSearch>,
     /// Settings, as for `--set`.
     set: Vec<String>,
 }
@@ -64,7 +64,7 @@ impl TestPages {
         Self::over(Arc::new(FakeIndex::new(captures.into_iter().collect())))
     }
 
-    pub(super) fn over(index: Arc<dyn Captures>) -> Self {
+    pub(super) fn over(index: Arc<dyn CaptureSearch>) -> Self {
         Self {
             index,
             set: Vec::new(),
@@ -83,11 +83,11 @@ impl TestPages {
             .collect();
         let settings = crate::settings::tests::settings(&set);
         settings.check().unwrap();
-        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let daemon = Daemon::new(Clock::system_clock(), Chance::system_chance());
         let parts = PageParts {
             index: Arc::clone(&self.index),
             collections: Collections::open(&settings.all_collections()).unwrap(),
-            visitors: settings.visitors().unwrap(),
+            visitors: settings.visitor_settings().unwrap(),
             instruments: Instruments::new(&daemon.metrics).unwrap(),
             clock: daemon.clock.clone(),
             origin: "http://localhost:8090".to_owned(),
@@ -111,7 +111,7 @@ impl TestPages {
         }
         let request = request.body(Body::empty()).unwrap();
         let peer = SocketAddr::from(([127, 0, 0, 1], 40_000));
-        let response = in_time(host.answer(peer, request)).await;
+        let response = in_time(host.answer_request(peer, request)).await;
         let (head, body) = response.into_parts();
         let fields = head
             .headers
@@ -150,7 +150,7 @@ impl TestPages {
             tls: None,
             limits,
         };
-        let serving = door.serve(Arc::new(host), daemon.tasks.stop());
+        let serving = door.serve_site(Arc::new(host), daemon.tasks.stop_token());
         daemon.tasks.spawn("pages", serving);
         ServedPages { address, daemon }
     }

@@ -8,12 +8,12 @@ use fluent_syntax::ast::{Entry, Expression, InlineExpression, Pattern, PatternEl
 use super::*;
 
 fn words(language: Language) -> Words {
-    Words::new(Arc::new(Texts::read().unwrap()), language)
+    Words::new(Arc::new(Texts::read_texts().unwrap()), language)
 }
 
 /// Returns the variables of each key of a language.
 fn keys(language: Language) -> BTreeMap<String, BTreeSet<String>> {
-    let resource = FluentResource::try_new(source(language).to_owned()).unwrap();
+    let resource = FluentResource::try_new(texts_source(language).to_owned()).unwrap();
     let mut keys = BTreeMap::new();
     for entry in resource.entries() {
         if let Entry::Message(message) = entry {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use archive_formats::cdx::Capture;
 use archive_formats::cdx::query::CaptureQuery;
-use archive_rpc::Kind as ErrorKind;
-use index_client::{Answer as IndexAnswer, CaptureStream, Captures, IndexError};
+use archive_rpc::CallErrorKind as ErrorKind;
+use index_client::{CaptureSearch, CaptureStream, IndexCallError, IndexFuture as IndexAnswer};
 
 use super::test_archive::TestArchive;
 use super::three_pages;
@@ -13,9 +13,9 @@ use super::three_pages;
 /// An index that answers with some captures, and then breaks.
 pub(super) struct BrokenIndex(pub(super) Vec<Capture>);
 
-impl Captures for BrokenIndex {
+impl CaptureSearch for BrokenIndex {
     fn query<'a>(&'a self, _query: &'a CaptureQuery) -> IndexAnswer<'a, CaptureStream> {
-        let down = || IndexError::new(ErrorKind::Unavailable, "nobody answers");
+        let down = || IndexCallError::new(ErrorKind::Unavailable, "nobody answers");
         let captures = self.0.clone().into_iter().map(Ok);
         let items: Vec<_> = captures.chain([Err(down())]).collect();
         Box::pin(async move {

@@ -1,6 +1,6 @@
 //! Pages without scripts, style sheets, and records of other kinds.
 
-use archive_formats::warc::Kind;
+use archive_formats::warc::WarcType;
 
 use super::test_archive::{OK, TestArchive, Warc};
 use super::{FIRST, PAGE, SECOND, three_pages};
@@ -138,19 +138,19 @@ async fn records_without_http_are_shown() {
     let facts = |name| (name, FIRST);
     let warc = Warc::new()
         .record(
-            Kind::Resource,
+            WarcType::Resource,
             facts("http://example.org/r"),
             "text/html",
             b"<p>resource</p>",
         )
         .record(
-            Kind::Resource,
+            WarcType::Resource,
             facts("http://example.org/i"),
             "image/png",
             b"\x89PNG",
         )
         .record(
-            Kind::Response,
+            WarcType::Response,
             facts("http://example.org/h"),
             "application/http; msgtype=response",
             b"<html><p>no head</p>",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use archive_formats::cdx::query::CaptureQuery;
-use index_client::{Answer as IndexAnswer, CaptureStream, Captures};
+use index_client::{CaptureSearch, CaptureStream, IndexFuture as IndexAnswer};
 
 use super::test_archive::{OK, TestArchive, Warc};
 use super::{FIRST, three_pages};
@@ -172,7 +172,7 @@ async fn heads_have_limits_of_size_and_time() {
 /// An index that never answers.
 struct SilentIndex;
 
-impl Captures for SilentIndex {
+impl CaptureSearch for SilentIndex {
     fn query<'a>(&'a self, _query: &'a CaptureQuery) -> IndexAnswer<'a, CaptureStream> {
         Box::pin(std::future::pending())
     }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use archive_client::{AnnouncedDigests, Deposit, FakeArchive, Ingest};
 use archive_daemon::{Chance, Clock, Daemon};
-use archive_formats::cdx::{Capture, extract};
-use archive_formats::digest::{Algorithm, digest};
-use archive_formats::warc::{Builder, Kind, Reader, Writer};
+use archive_formats::cdx::{Capture, extract_capture};
+use archive_formats::digest::{Algorithm, digest_bytes};
+use archive_formats::warc::{Builder, WarcReader, WarcType, WarcWriter};
 use archive_model::FileName;
-use index_client::{Captures, FakeIndex};
+use index_client::{CaptureSearch, FakeIndex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tools_testing::in_time;
@@ -26,23 +26,23 @@ use crate::settings::Settings;
 
 /// Archive files in the making.
 pub(super) struct Warc {
-    writer: Writer<Vec<u8>>,
+    writer: WarcWriter<Vec<u8>>,
     records: u32,
 }
 
 impl Warc {
     pub(super) fn new() -> Self {
         Self {
-            writer: Writer::gzip(Vec::new(), 6),
+            writer: WarcWriter::gzip_writer(Vec::new(), 6),
             records: 0,
         }
     }
 
     fn write(&mut self, record: &Builder, block: &[u8]) {
-        let head = record.head(block.len() as u64).unwrap();
+        let head = record.render_head(block.len() as u64).unwrap();
         let mut block = block;
         self.writer
-            .write(&head, block.len() as u64, &mut block)
+            .write_record(&head, block.len() as u64, &mut block)
             .unwrap();
     }
 
@@ -54,11 +54,11 @@ impl Warc {
     /// Adds a response of HTTP, with the digest of its payload.
     pub(super) fn response(mut self, url: &str, date: &str, head: &str, body: &[u8]) -> Self {
         let id = self.id();
-        let payload = digest(Algorithm::Sha1, body).to_string();
-        let record = Builder::new(Kind::Response, &id, date)
+        let payload = digest_bytes(Algorithm::Sha1, body).to_string();
+        let record = Builder::new(WarcType::Response, &id, date)
             .target_uri(url)
             .content_type("application/http; msgtype=response")
-            .field("WARC-Payload-Digest", &payload);
+            .with_field("WARC-Payload-Digest", &payload);
         self.write(&record, &[head.as_bytes(), body].concat());
         self
     }
@@ -66,11 +66,11 @@ impl Warc {
     /// Adds a response whose payload has another digest than its record says.
     pub(super) fn mismatch(mut self, url: &str, date: &str, body: &[u8]) -> Self {
         let id = self.id();
-        let other = digest(Algorithm::Sha1, b"other").to_string();
-        let record = Builder::new(Kind::Response, &id, date)
+        let other = digest_bytes(Algorithm::Sha1, b"other").to_string();
+        let record = Builder::new(WarcType::Response, &id, date)
             .target_uri(url)
             .content_type("application/http; msgtype=response")
-            .field("WARC-Payload-Digest", &other);
+            .with_field("WARC-Payload-Digest", &other);
         self.write(&record, &[OK.as_bytes(), body].concat());
         self
     }
@@ -78,7 +78,7 @@ impl Warc {
     /// Adds a revisit of an earlier capture with this body.
     pub(super) fn revisit(mut self, url: &str, date: &str, of: (&str, &str), body: &[u8]) -> Self {
         let id = self.id();
-        let payload = digest(Algorithm::Sha1, body).to_string();
+        let payload = digest_bytes(Algorithm::Sha1, body).to_string();
         let record = Builder::identical_payload(&id, date, &payload)
             .target_uri(url)
             .content_type("application/http; msgtype=response")
@@ -90,7 +90,7 @@ impl Warc {
     /// Adds a revisit of an earlier capture with this body, which it does not name.
     pub(super) fn unnamed_revisit(mut self, url: &str, date: &str, body: &[u8]) -> Self {
         let id = self.id();
-        let payload = digest(Algorithm::Sha1, body).to_string();
+        let payload = digest_bytes(Algorithm::Sha1, body).to_string();
         let record = Builder::identical_payload(&id, date, &payload)
             .target_uri(url)
             .content_type("application/http; msgtype=response");
@@ -101,7 +101,7 @@ impl Warc {
     /// Adds a record of any type, with a block of one's own.
     pub(super) fn record(
         mut self,
-        kind: Kind,
+        kind: WarcType,
         facts: (&str, &str),
         media: &str,
         block: &[u8],
@@ -118,7 +118,7 @@ impl Warc {
     pub(super) fn warcinfo(mut self, date: &str) -> Self {
         let id = self.id();
         let record =
-            Builder::new(Kind::Warcinfo, &id, date).content_type("application/warc-fields");
+            Builder::new(WarcType::Warcinfo, &id, date).content_type("application/warc-fields");
         self.write(&record, b"software: test\r\n");
         self
     }
@@ -138,7 +138,7 @@ pub(super) struct TestArchive {
     pub(super) captures: Vec<Capture>,
     /// Settings, as for `--set`.
     pub(super) set: Vec<String>,
-    pub(super) index: Option<Arc<dyn Captures>>,
+    pub(super) index: Option<Arc<dyn CaptureSearch>>,
     /// The origin of the page host.
     pub(super) page_host: Option<String>,
 }
@@ -178,9 +178,10 @@ impl TestArchive {
 
     /// Stores a file that is made elsewhere, and puts its captures into the index.
     pub(super) async fn with_bytes(mut self, name: &str, bytes: Vec<u8>) -> Self {
-        let mut reader = Reader::new(bytes.as_slice());
+        let mut reader = WarcReader::new(bytes.as_slice());
         while let Some(record) = reader.next_record().unwrap() {
-            self.captures.extend(extract(record, name).unwrap().capture);
+            self.captures
+                .extend(extract_capture(record, name).unwrap().capture);
         }
         self.store(name, bytes).await;
         self
@@ -214,18 +215,18 @@ impl TestArchive {
                 replay.unread_time.duration(),
             ),
             collections: Collections::open(&settings.all_collections()).unwrap(),
-            visitors: settings.visitors().unwrap(),
+            visitors: settings.visitor_settings().unwrap(),
             instruments: Instruments::new(&daemon.metrics).unwrap(),
             clock: daemon.clock.clone(),
             page_host: self.page_host,
-            worker: WorkerScript::open(replay.service_worker.as_deref()).unwrap(),
+            worker: WorkerScript::open_script(replay.service_worker.as_deref()).unwrap(),
         };
         (settings, parts)
     }
 
     /// Listens.
     pub(super) async fn serve(self) -> TestServer {
-        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let daemon = Daemon::new(Clock::system_clock(), Chance::system_chance());
         let (settings, parts) = self.parts(&daemon);
         let replay = settings.replay;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -243,19 +244,19 @@ impl TestArchive {
             tls: None,
             limits,
         };
-        let serving = door.serve(server, daemon.tasks.stop());
+        let serving = door.serve_site(server, daemon.tasks.stop_token());
         daemon.tasks.spawn("replay", serving);
         TestServer { address, daemon }
     }
 
     /// Listens as a proxy, whose settings are in the section `[proxy]`.
     pub(super) async fn serve_proxy(self) -> TestServer {
-        let daemon = Daemon::new(Clock::system(), Chance::system());
+        let daemon = Daemon::new(Clock::system_clock(), Chance::system_chance());
         let (settings, parts) = self.parts(&daemon);
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 1));
         let server = Arc::new(Server::new(parts, settings.replay, nowhere));
         let drain = Duration::from_secs(1);
-        let begun = viewer_proxy::serve(settings.proxy.unwrap(), server, drain, &daemon);
+        let begun = viewer_proxy::serve_proxy(settings.proxy.unwrap(), server, drain, &daemon);
         TestServer {
             address: begun.await.unwrap(),
             daemon,

@@ -81,7 +81,7 @@ async fn archived_service_workers_are_refused() {
 async fn worker_of_operator_is_served() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("sw.js");
-    let open = || crate::server::WorkerScript::open(Some(&file));
+    let open = || crate::server::WorkerScript::open_script(Some(&file));
     assert!(
         open()
             .unwrap_err()

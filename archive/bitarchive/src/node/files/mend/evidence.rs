@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use archive_durable::{AppendFile, DiskError, UncachedFile, replace};
+use archive_durable::{AppendFile, DiskError, UncachedFile, replace_file};
 use archive_model::{Cause, FileName, GROUP_SIZE, Groups, MendOrder, Root};
 use archive_proof::ReadAt;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::attic::{self, Kind, Reason};
-use crate::catalog::Entry;
+use crate::attic::{self, AtticItemKind, AtticReason};
+use crate::catalog::CatalogEntry;
 use crate::layout::{Layout, MendPaths};
 
 /// The number of mends of one file within one second that find a free directory.
@@ -61,7 +61,7 @@ impl Evidence {
     }
 
     /// Keeps the bytes of the old copy at `offset`, if they differ from `new`.
-    pub(super) fn compare(
+    pub(super) fn compare_groups(
         &mut self,
         old: Option<&UncachedFile>,
         offset: u64,
@@ -82,7 +82,7 @@ impl Evidence {
     }
 
     /// Keeps the bytes of the old copy beyond its admitted size.
-    pub(super) fn surplus(
+    pub(super) fn surplus_groups(
         &mut self,
         old: Option<&UncachedFile>,
         size: u64,
@@ -121,7 +121,7 @@ impl Evidence {
         self,
         layout: &Layout,
         order: &MendOrder,
-        entry: &Entry,
+        entry: &CatalogEntry,
         now: Timestamp,
     ) -> Result<Option<String>, DiskError> {
         if self.changed.is_empty() && self.pieces.is_empty() {
@@ -141,14 +141,14 @@ impl Evidence {
         let text = serde_json::to_vec_pretty(&positions).map_err(|error| {
             DiskError::new("write", &self.positions_path, std::io::Error::other(error))
         })?;
-        replace(&self.positions_path, &text)?;
+        replace_file(&self.positions_path, &text)?;
         let hash = blake3::hash(entry.name.as_str().as_bytes()).to_hex();
         let cause = Cause {
             who: order.who.clone(),
             why: order.why.clone(),
             approval: None,
         };
-        let reason = Reason::new(Kind::Groups, &entry.name, now, &cause);
+        let reason = AtticReason::new(AtticItemKind::Groups, &entry.name, now, &cause);
         let paths = [self.positions_path.as_path(), self.groups_path.as_path()];
         let mut number = 0;
         let place = loop {

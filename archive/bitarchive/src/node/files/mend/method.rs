@@ -1,12 +1,12 @@
 //! The two methods of a mend: a second copy beside the old one, or a journal if there is no room for two.
 
 use archive_durable::{
-    DiskError, Journal, JournalWriter, RepairedCopy, Replacement, Severity, Stage,
+    DiskError, DiskSeverity, Journal, JournalWriter, JournaledGroups, RepairedCopy, Stage,
 };
 use archive_model::{MendOrder, Root};
 use archive_proof::TreeBuilder;
 
-use crate::catalog::Entry;
+use crate::catalog::CatalogEntry;
 use crate::error::NodeError;
 use crate::layout::{Layout, MendPaths};
 use crate::node::disks::NodeDisks;
@@ -46,9 +46,9 @@ pub(super) enum MendedCopy {
 
 impl MendMethod {
     /// Chooses a second copy if the volume has room for it above the reserve, and a journal otherwise.
-    pub(super) fn choose(
+    pub(super) fn choose_method(
         disks: &NodeDisks,
-        entry: &Entry,
+        entry: &CatalogEntry,
         layout: &Layout,
         order: &MendOrder,
     ) -> Result<Self, NodeError> {
@@ -57,16 +57,16 @@ impl MendMethod {
         let size = entry.row.size;
         if disks.volumes.room_on(layout)? >= size {
             let stage = Stage::create(&beside.incoming, &beside.copy).map_err(blame)?;
-            match stage.reserve(size) {
+            match stage.reserve_space(size) {
                 Ok(_) => return Ok(Self::Beside(Box::new(stage))),
-                Err(error) if error.severity() == Severity::NoSpace => {
+                Err(error) if error.severity() == DiskSeverity::NoSpace => {
                     stage.discard().map_err(blame)?;
                 }
                 Err(error) => return Err(blame(error)),
             }
         }
         tracing::info!(file = %entry.name, volume = %entry.volume, size, "no room for a second copy; it is mended in place");
-        let change = Replacement {
+        let change = JournaledGroups {
             name: entry.name.clone(),
             size,
             root: order.root,
@@ -83,7 +83,7 @@ impl MendMethod {
         matches!(self, Self::InPlace(_))
     }
 
-    pub(super) fn put(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), DiskError> {
+    pub(super) fn put_block(&mut self, bytes: &[u8], source: BlockSource) -> Result<(), DiskError> {
         match self {
             Self::Beside(stage) => stage.write_all(bytes),
             Self::InPlace(in_place) => {
@@ -100,14 +100,18 @@ impl MendMethod {
     }
 
     /// Ends the bytes. Returns `None` if they do not have the root; nothing was touched then.
-    pub(super) fn finish(self, size: u64, root: Root) -> Result<Option<MendedCopy>, DiskError> {
+    pub(super) fn finish_copy(
+        self,
+        size: u64,
+        root: Root,
+    ) -> Result<Option<MendedCopy>, DiskError> {
         match self {
             Self::Beside(stage) => {
                 let received = stage.finish()?;
                 if received.size() != size || received.root() != root {
                     return Ok(None);
                 }
-                RepairedCopy::settle(received).map(|copy| Some(MendedCopy::Beside(copy)))
+                RepairedCopy::settle_repair(received).map(|copy| Some(MendedCopy::Beside(copy)))
             }
             Self::InPlace(in_place) => {
                 let InPlace { journal, tree } = *in_place;

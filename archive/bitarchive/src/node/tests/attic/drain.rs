@@ -11,7 +11,7 @@ fn limits(removals_per_hour: u64, moved_per_hour: u64) -> AtticSettings {
     }
 }
 
-fn is_refused_by(setting: &str, result: &Result<Item, NodeError>) -> bool {
+fn is_refused_by(setting: &str, result: &Result<LocalAtticItem, NodeError>) -> bool {
     matches!(result, Err(NodeError::TooManyRemovals { setting: by, .. }) if *by == setting)
 }
 
@@ -101,7 +101,7 @@ fn moved_copy_counts_only_where_it_stays() {
         node.attic
             .put_copy_aside(&removal(file, id("v1"), root(b"x")), now())
     };
-    let kept = Layout::new(&machine.path("two")).target(&name("a"));
+    let kept = Layout::new(&machine.path("two")).target_paths(&name("a"));
     std::fs::remove_file(&kept.file).unwrap();
     assert!(is_refused_by("removals_per_hour", &aside("a")));
     node.disks

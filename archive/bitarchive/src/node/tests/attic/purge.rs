@@ -47,7 +47,7 @@ fn only_old_items_are_purged() {
     // A reason that says that the item is older makes it no older, nor does an absent reason.
     let reason = machine.place(&item).join("why.json");
     let text = std::fs::read_to_string(&reason).unwrap();
-    let mut forged: Reason = serde_json::from_str(&text).unwrap();
+    let mut forged: AtticReason = serde_json::from_str(&text).unwrap();
     forged.at = Timestamp::UNIX_EPOCH;
     std::fs::write(&reason, serde_json::to_vec(&forged).unwrap()).unwrap();
     assert!(matches!(

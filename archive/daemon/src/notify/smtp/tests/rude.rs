@@ -26,7 +26,7 @@ async fn a_flood_ends() {
             let settings = settings(port, tls);
             let message = message("r", "t");
             // The limit is against hanging: the amount has to end the flood, on the slowest machine, too.
-            let sending = send(&settings, &message, PATIENCE);
+            let sending = send_mail(&settings, &message, PATIENCE);
             let (sent, (is_taken, why)) = tokio::join!(flooding, sending);
             // The bytes in the buffers of the system are not ours.
             assert!(sent < 64 << 20, "{sent} bytes were read of {flood:?}");
@@ -44,7 +44,7 @@ async fn absent_or_injected_starttls_sends_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let plain = Server::start(ServerBehavior::default()).await;
     let settings = settings(plain.port, SmtpTls::Starttls);
-    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    let (is_taken, why) = send_mail(&settings, &message("r", "t"), SOON).await;
     assert!(!is_taken && why.unwrap().contains("offers no STARTTLS"));
     // An attacker between us and the server adds an answer in the clear: it must not be taken for one behind the
     // encryption.
@@ -60,7 +60,7 @@ async fn absent_or_injected_starttls_sends_nothing() {
         authorities: Some(file(directory.path(), &authority, 0o644)),
         ..settings
     };
-    let (is_taken, why) = send(&settings, &message("r", "t"), SOON).await;
+    let (is_taken, why) = send_mail(&settings, &message("r", "t"), SOON).await;
     assert!(
         !is_taken && why.as_ref().unwrap().contains("the encryption"),
         "{why:?}"
@@ -77,13 +77,13 @@ async fn unreachable_server_is_reported() {
         .local_addr()
         .unwrap()
         .port();
-    let (is_taken, why) = send(&settings(free, SmtpTls::None), &message("r", "t"), SOON).await;
+    let (is_taken, why) = send_mail(&settings(free, SmtpTls::None), &message("r", "t"), SOON).await;
     assert!(!is_taken && why.unwrap().contains("refused"));
     let settings = SmtpSettings {
         // The name is too long, so that no resolver is asked for it.
         server: "x".repeat(64),
         ..settings(25, SmtpTls::Wrapper)
     };
-    let (_, why) = send(&settings, &message("r", "t"), SOON).await;
+    let (_, why) = send_mail(&settings, &message("r", "t"), SOON).await;
     assert!(why.unwrap().contains("its address is not known"));
 }

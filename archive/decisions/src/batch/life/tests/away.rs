@@ -10,32 +10,32 @@ fn silent_node_is_waited_for_once() {
     history.seconds = 1000;
     assert!(matches!(
         history.say(looked_also(&[], &[], &["a", "b"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     let reason = &history.life.reason;
     assert!(reason.contains("waiting for a, b"), "{reason}");
     history.seconds = 1119;
     assert!(matches!(
         history.say(looked_also(&["a"], &["c"], &["b"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     let reason = &history.life.reason;
     assert!(reason.contains("waiting for b,"), "{reason}");
     history.seconds = 1120;
     let without = looked_also(&["a"], &["c"], &["b"]);
-    assert_eq!(history.say(without.clone()), Step::Run);
-    history.say(Event::Progress);
+    assert_eq!(history.say(without.clone()), JobStep::Run);
+    history.say(JobEvent::Progress);
     // The job does not wait a second time, as long as the node is not heard of.
-    history.say(Event::Broke("cut".to_owned()));
-    assert_eq!(history.say(without.clone()), Step::Run);
-    history.say(Event::Progress);
+    history.say(JobEvent::Broke("cut".to_owned()));
+    assert_eq!(history.say(without.clone()), JobStep::Run);
+    history.say(JobEvent::Progress);
     let names: Vec<_> = history.life.gaps.iter().map(|gap| &gap.node).collect();
     assert_eq!(names, ["b", "c"]);
     // The node was there, and the monitor has forgotten it.
-    history.say(Event::Broke("cut".to_owned()));
-    assert_eq!(history.say(looked(&["a", "b"], &["c"])), Step::Run);
-    history.say(Event::Broke("cut".to_owned()));
-    assert!(matches!(history.say(without), Step::Pause(_)));
+    history.say(JobEvent::Broke("cut".to_owned()));
+    assert_eq!(history.say(looked(&["a", "b"], &["c"])), JobStep::Run);
+    history.say(JobEvent::Broke("cut".to_owned()));
+    assert!(matches!(history.say(without), JobStep::Pause(_)));
 }
 
 /// Fails if a node that reports within the patience becomes a gap.
@@ -44,15 +44,15 @@ fn node_that_answers_in_time_leaves_no_gap() {
     let mut history = JobHistory::running();
     assert!(matches!(
         history.say(looked_also(&[], &[], &["a", "b"])),
-        Step::Pause(_)
+        JobStep::Pause(_)
     ));
     history.seconds += 119;
-    assert_eq!(history.say(looked(&["a", "b"], &[])), Step::Run);
-    history.say(Event::Progress);
-    history.say(Event::Finished(Vec::new()));
+    assert_eq!(history.say(looked(&["a", "b"], &[])), JobStep::Run);
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Finished(Vec::new()));
     history.say(compared(0));
-    history.say(Event::Reduced);
-    assert_eq!(history.life.ending(), Some(Ending::Done));
+    history.say(JobEvent::Reduced);
+    assert_eq!(history.life.ending(), Some(JobEnding::Done));
 }
 
 /// Fails if a node that ends each run holds up the job, is asked again, or is not named with its last error.
@@ -60,7 +60,7 @@ fn node_that_answers_in_time_leaves_no_gap() {
 fn node_failing_each_run_is_left_out() {
     let mut history = JobHistory::at_the_brink();
     assert!(out(&history.life).is_empty());
-    assert_eq!(history.say(broke("b")), Step::Look);
+    assert_eq!(history.say(broke("b")), JobStep::Look);
     assert_eq!(out(&history.life), ["b"]);
     let said = words(&history.life, "b");
     assert!(
@@ -68,20 +68,20 @@ fn node_failing_each_run_is_left_out() {
         "{said}"
     );
     // The node is neither waited for nor asked, in any state.
-    assert_eq!(history.say(looked(&["a", "c"], &["b"])), Step::Run);
+    assert_eq!(history.say(looked(&["a", "c"], &["b"])), JobStep::Run);
     assert_eq!(
         history.say(looked_also(&["a", "c"], &[], &["b"])),
-        Step::Run
+        JobStep::Run
     );
-    assert_eq!(history.say(looked(&["a", "b", "c"], &[])), Step::Run);
-    history.say(Event::Progress);
-    history.say(Event::Restarted);
+    assert_eq!(history.say(looked(&["a", "b", "c"], &[])), JobStep::Run);
+    history.say(JobEvent::Progress);
+    history.say(JobEvent::Restarted);
     assert_eq!(out(&history.life), ["b"]);
     history.say(looked(&["a", "b", "c"], &[]));
-    history.say(Event::Finished(vec![gap("b")]));
+    history.say(JobEvent::Finished(vec![gap("b")]));
     history.say(compared(0));
-    history.say(Event::Reduced);
-    assert_eq!(history.life.ending(), Some(Ending::Partial));
+    history.say(JobEvent::Reduced);
+    assert_eq!(history.life.ending(), Some(JobEnding::Partial));
     assert_eq!(history.life.gaps.len(), 1, "{:?}", history.life.gaps);
 }
 
@@ -89,9 +89,12 @@ fn node_failing_each_run_is_left_out() {
 #[test]
 fn error_of_left_out_node_is_shortened() {
     let mut history = JobHistory::at_the_brink();
-    history.life.add(gap("b"));
+    history.life.add_gap(gap("b"));
     let long = "ä".repeat(100_000);
-    assert_eq!(history.say(Event::NodeBroke(node("b"), long)), Step::Look);
+    assert_eq!(
+        history.say(JobEvent::NodeBroke(node("b"), long)),
+        JobStep::Look
+    );
     let said = words(&history.life, "b");
     assert!(said.starts_with("silent; later the node failed"), "{said}");
     assert!(said.chars().count() < 1000);
@@ -105,24 +108,24 @@ fn new_file_resets_blame_counter() {
     for _ in 0..100 {
         history.say(looked(&["a", "b"], &[]));
         history.seconds += 1;
-        assert!(matches!(history.say(broke("b")), Step::Pause(_)));
+        assert!(matches!(history.say(broke("b")), JobStep::Pause(_)));
     }
     assert_eq!(history.life.attempts, 0, "the job is not to blame");
     // A new file, a restart of the repository and a silent monitor reset the counters.
     for event in [
-        Event::Progress,
-        Event::Restarted,
-        Event::Silent("no monitor".to_owned()),
+        JobEvent::Progress,
+        JobEvent::Restarted,
+        JobEvent::Silent("no monitor".to_owned()),
     ] {
         let mut history = JobHistory::at_the_brink();
         history.say(event);
         for _ in 1..MOST_BREAKS {
             history.say(looked(&["a", "b", "c"], &[]));
             history.seconds += 61;
-            assert!(matches!(history.say(broke("b")), Step::Pause(_)));
+            assert!(matches!(history.say(broke("b")), JobStep::Pause(_)));
         }
         assert!(out(&history.life).is_empty());
-        assert_eq!(history.say(broke("b")), Step::Look);
+        assert_eq!(history.say(broke("b")), JobStep::Look);
     }
 }
 
@@ -132,15 +135,15 @@ fn healthy_node_is_not_left_out() {
     let mut history = JobHistory::at_the_brink();
     // Healthy nodes fail now and then too, as often as they may.
     for _ in 1..MOST_BREAKS {
-        assert!(matches!(history.say(broke("a")), Step::Pause(_)));
+        assert!(matches!(history.say(broke("a")), JobStep::Pause(_)));
         history.say(looked(&["a", "b", "c"], &[]));
     }
     history.seconds += 1000;
-    assert_eq!(history.say(broke("b")), Step::Look);
+    assert_eq!(history.say(broke("b")), JobStep::Look);
     assert_eq!(out(&history.life), ["b"]);
     history.say(looked(&["a", "b", "c"], &[]));
-    history.say(Event::Progress);
-    assert!(matches!(history.say(broke("a")), Step::Pause(_)));
+    history.say(JobEvent::Progress);
+    assert!(matches!(history.say(broke("a")), JobStep::Pause(_)));
     assert_eq!(out(&history.life), ["b"]);
 }
 
@@ -159,10 +162,13 @@ fn last_node_fails_job_instead() {
     for (at, name) in (1..=MOST_ATTEMPTS).zip(["a", "x", "c"].into_iter().cycle()) {
         history.say(looked(&["a", "b", "c"], &["d"]));
         history.seconds += 61;
-        assert_eq!(history.say(broke(name)) == Step::Close, at == MOST_ATTEMPTS);
+        assert_eq!(
+            history.say(broke(name)) == JobStep::Close,
+            at == MOST_ATTEMPTS
+        );
     }
-    history.say(Event::Compared(UnreadFiles::default()));
-    assert_eq!(history.life.ending(), Some(Ending::Failed));
+    history.say(JobEvent::Compared(UnreadFiles::default()));
+    assert_eq!(history.life.ending(), Some(JobEnding::Failed));
     let reason = &history.life.reason;
     assert!(
         reason.contains("20 times in a row after b.warc") && reason.contains(": gone"),

@@ -4,28 +4,34 @@ use archive_model::limits::MOST_GAPS;
 
 use super::*;
 
-pub(super) fn ends_early(life: &Life) -> bool {
-    matches!(life.phase, Phase::Closing(_))
+pub(super) fn ends_early(life: &JobLife) -> bool {
+    matches!(life.phase, JobPhase::Closing(_))
 }
 
 /// Checks that a job that had begun ends early only after its unread files were counted, or with a gap that says that
 /// they were not.
-pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
-    let ended = matches!(after.ending(), Some(Ending::Failed | Ending::Cancelled));
+pub(super) fn check_counted(before: &JobLife, event: &JobEvent, after: &JobLife) {
+    let ended = matches!(
+        after.ending(),
+        Some(JobEnding::Failed | JobEnding::Cancelled)
+    );
     if !ended
         || before.ending().is_some()
-        || matches!(before.phase, Phase::Waiting | Phase::Reducing)
+        || matches!(before.phase, JobPhase::Waiting | JobPhase::Reducing)
     {
         return;
     }
     assert!(ends_early(before), "{before:?} {event:?} {after:?}");
     let is_gap = |node: &str| after.gaps.iter().any(|gap| gap.node == node);
-    if let Event::Compared(unread) = event {
+    if let JobEvent::Compared(unread) = event {
         assert_eq!(after.unread, unread.total);
         let mut nodes = unread.by_node.keys();
         assert!(nodes.all(|node| is_gap(node.as_str())), "{after:?}");
     } else {
-        assert!(matches!(event, Event::Uncounted(_)), "{event:?}: {after:?}");
+        assert!(
+            matches!(event, JobEvent::Uncounted(_)),
+            "{event:?}: {after:?}"
+        );
         assert!(is_gap(""), "{after:?}");
     }
 }
@@ -34,7 +40,7 @@ pub(super) fn check_counted(before: &Life, event: &Event, after: &Life) {
 fn reading() -> JobHistory {
     let mut history = JobHistory::running();
     history.say(looked(&["a", "b"], &[]));
-    history.say(Event::Progress);
+    history.say(JobEvent::Progress);
     history
 }
 
@@ -42,10 +48,10 @@ fn reading() -> JobHistory {
 #[test]
 fn job_out_of_time_names_unread_nodes() {
     let mut history = reading();
-    assert_eq!(history.say(Event::TimeOver), Step::Close);
+    assert_eq!(history.say(JobEvent::TimeOver), JobStep::Close);
     assert_eq!(history.life.ending(), None);
-    assert_eq!(history.say(compared(7)), Step::Stop);
-    assert_eq!(history.life.ending(), Some(Ending::Failed));
+    assert_eq!(history.say(compared(7)), JobStep::Stop);
+    assert_eq!(history.life.ending(), Some(JobEnding::Failed));
     assert_eq!(history.life.unread, 7);
     let said = words(&history.life, "b");
     assert!(
@@ -59,21 +65,21 @@ fn job_out_of_time_names_unread_nodes() {
 #[test]
 fn closing_job_keeps_its_reason() {
     let mut history = reading();
-    let cancelled = |who: &str| Event::Cancelled(who.to_owned());
-    assert_eq!(history.say(cancelled("researcher/anna")), Step::Close);
+    let cancelled = |who: &str| JobEvent::Cancelled(who.to_owned());
+    assert_eq!(history.say(cancelled("researcher/anna")), JobStep::Close);
     for late in [
         cancelled("operator/olga"),
-        Event::Failed("late".to_owned()),
-        Event::TimeOver,
-        Event::Progress,
-        Event::Finished(Vec::new()),
-        Event::Restarted,
-        Event::Turn,
+        JobEvent::Failed("late".to_owned()),
+        JobEvent::TimeOver,
+        JobEvent::Progress,
+        JobEvent::Finished(Vec::new()),
+        JobEvent::Restarted,
+        JobEvent::Turn,
     ] {
-        assert_eq!(history.say(late.clone()), Step::Close, "{late:?}");
+        assert_eq!(history.say(late.clone()), JobStep::Close, "{late:?}");
     }
-    assert_eq!(history.say(compared(1)), Step::Stop);
-    assert_eq!(history.life.ending(), Some(Ending::Cancelled));
+    assert_eq!(history.say(compared(1)), JobStep::Stop);
+    assert_eq!(history.life.ending(), Some(JobEnding::Cancelled));
     assert_eq!(history.life.reason, "cancelled by researcher/anna");
 }
 
@@ -81,9 +87,9 @@ fn closing_job_keeps_its_reason() {
 #[test]
 fn uncounted_files_make_the_replica_a_gap() {
     let mut history = reading();
-    history.say(Event::Failed("the disk is full".to_owned()));
-    let uncounted = Event::Uncounted("no room".to_owned());
-    assert_eq!(history.say(uncounted), Step::Stop);
+    history.say(JobEvent::Failed("the disk is full".to_owned()));
+    let uncounted = JobEvent::Uncounted("no room".to_owned());
+    assert_eq!(history.say(uncounted), JobStep::Stop);
     assert_eq!(history.life.reason, "the disk is full");
     let said = words(&history.life, "");
     assert!(said.contains("cannot be counted: no room"), "{said}");
@@ -93,8 +99,8 @@ fn uncounted_files_make_the_replica_a_gap() {
 #[test]
 fn waiting_job_is_cancelled_at_once() {
     let mut history = JobHistory::new();
-    let cancelled = Event::Cancelled("researcher/anna".to_owned());
-    assert_eq!(history.say(cancelled), Step::Stop);
+    let cancelled = JobEvent::Cancelled("researcher/anna".to_owned());
+    assert_eq!(history.say(cancelled), JobStep::Stop);
     let reason = &history.life.reason;
     assert!(
         reason.ends_with("the job had not begun and read no file"),
@@ -107,7 +113,7 @@ fn waiting_job_is_cancelled_at_once() {
 fn too_many_gaps_say_so() {
     let mut history = reading();
     let gaps = (0..2000).map(|at| gap(&format!("n-{at}")));
-    history.say(Event::Finished(gaps.collect()));
+    history.say(JobEvent::Finished(gaps.collect()));
     let gaps = &history.life.gaps;
     assert_eq!(gaps.len(), MOST_GAPS);
     assert!(
@@ -125,19 +131,19 @@ fn run_breaking_at_one_place_fails_job() {
     for _ in 0..100 {
         // With progress in between, a run may break any number of times.
         assert!(matches!(
-            history.say(Event::Broke("cut".to_owned())),
-            Step::Pause(_)
+            history.say(JobEvent::Broke("cut".to_owned())),
+            JobStep::Pause(_)
         ));
         history.say(looked(&["a"], &[]));
-        history.say(Event::Progress);
+        history.say(JobEvent::Progress);
     }
     for at in 1..=MOST_ATTEMPTS {
-        let step = history.say(Event::Broke("node a: gone".to_owned()));
-        assert_eq!(step == Step::Close, at == MOST_ATTEMPTS, "{at}");
+        let step = history.say(JobEvent::Broke("node a: gone".to_owned()));
+        assert_eq!(step == JobStep::Close, at == MOST_ATTEMPTS, "{at}");
         history.say(looked(&["a"], &[]));
     }
     history.say(compared(2));
-    assert_eq!(history.life.ending(), Some(Ending::Failed));
+    assert_eq!(history.life.ending(), Some(JobEnding::Failed));
     let reason = &history.life.reason;
     assert!(
         reason.contains("after b.warc") && reason.contains("node a: gone"),
@@ -146,8 +152,8 @@ fn run_breaking_at_one_place_fails_job() {
     let mut busy = JobHistory::running();
     for _ in 0..1000 {
         assert!(matches!(
-            busy.say(Event::Busy("full".to_owned())),
-            Step::Pause(_)
+            busy.say(JobEvent::Busy("full".to_owned())),
+            JobStep::Pause(_)
         ));
     }
 }

@@ -6,13 +6,13 @@ use super::*;
 /// not.
 #[test]
 fn named_job_is_done_once_all_read() {
-    for (unread, ending) in [(0, Ending::Done), (1, Ending::Partial)] {
+    for (unread, ending) in [(0, JobEnding::Done), (1, JobEnding::Partial)] {
         let mut history = JobHistory::running();
         history.is_by_name = true;
         history.say(looked(&["a"], &["b"]));
-        history.say(Event::Finished(vec![gap("b")]));
+        history.say(JobEvent::Finished(vec![gap("b")]));
         history.say(compared(unread));
-        history.say(Event::Reduced);
+        history.say(JobEvent::Reduced);
         assert_eq!(history.life.ending(), Some(ending));
         assert_eq!(history.life.gaps.len(), 1, "it is still told");
     }

@@ -73,7 +73,7 @@ pub(super) async fn find_records(
     map: &Map<'_>,
 ) -> Result<Losses, Failure> {
     if map.holes > map.kept.len() as u64 {
-        return Err(Failure::failed(format!(
+        return Err(Failure::because_failed(format!(
             "{}: there are more than {MOST_HOLES} holes: the records in them are not looked for; see the map",
             path.display()
         )));
@@ -82,7 +82,7 @@ pub(super) async fn find_records(
     let damaged = map.kept.iter().map(|hole| hole.start..hole.end);
     let map = DamageMap::new(name, range.clone(), damaged.collect());
     let parts = Parts {
-        file: File::open(path).map_err(|error| Failure::unreadable(path, &error))?,
+        file: File::open(path).map_err(|error| Failure::unreadable_file(path, &error))?,
         at: range.start,
         end: range.end,
         next: holes.next(),
@@ -90,7 +90,7 @@ pub(super) async fn find_records(
     };
     let looked = spawn_blocking(move || records_in(parts, &map)).await;
     let failed = |error: &dyn std::fmt::Display| {
-        Failure::failed(format!(
+        Failure::because_failed(format!(
             "{}: the records in the holes are not known: {error}; the file is complete",
             path.display()
         ))

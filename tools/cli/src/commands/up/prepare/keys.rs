@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use archive_daemon::Chance;
-use archive_durable::{replace, replace_secret};
+use archive_durable::{replace_file, replace_secret};
 use archive_proof::{SigningKey, TrustFile, TrustedKey};
-use archive_rpc::{Authority, Grant, InvalidGrant, PkiError, Validity};
+use archive_rpc::{CertificateAuthority, Grant, InvalidGrant, PkiError, Validity};
 use jiff::Timestamp;
 use tools_terminal::exit::{Exit, Failure};
 
@@ -34,13 +34,13 @@ pub(super) fn keep_signing_key(data: &Path) -> Result<SigningKey, Failure> {
             .map_err(|error| Failure::new(Exit::Settings, format!("{}: {error}", path.display())));
     }
     let key = SigningKey::from_seed(
-        Chance::system()
-            .bytes()
-            .map_err(|error| Failure::failed(error.to_string()))?,
+        Chance::system_chance()
+            .random_bytes()
+            .map_err(|error| Failure::because_failed(error.to_string()))?,
     );
     let pem = key
         .to_pem()
-        .map_err(|error| Failure::failed(error.to_string()))?;
+        .map_err(|error| Failure::because_failed(error.to_string()))?;
     replace_secret(&path, pem.as_bytes()).map_err(|error| disk(&error))?;
     Ok(key)
 }
@@ -58,8 +58,8 @@ pub(super) fn keep_trust_file(data: &Path, key: &SigningKey) -> Result<(), Failu
         until: None,
     };
     let text = TrustFile::new(vec![trusted]).and_then(|trust| trust.to_json());
-    let text = text.map_err(|error| Failure::failed(error.to_string()))?;
-    replace(&path, text.as_bytes()).map_err(|error| disk(&error))
+    let text = text.map_err(|error| Failure::because_failed(error.to_string()))?;
+    replace_file(&path, text.as_bytes()).map_err(|error| disk(&error))
 }
 
 /// Issues a certificate for every part and every person of the default set-up.
@@ -71,13 +71,13 @@ pub(super) fn issue_certificates(data: &Path, now: Timestamp) -> Result<(), Fail
             .iter()
             .map(|grant| grant.parse())
             .collect::<Result<_, _>>()
-            .map_err(|error: InvalidGrant| Failure::failed(error.to_string()))?;
+            .map_err(|error: InvalidGrant| Failure::because_failed(error.to_string()))?;
         let issued = authority
-            .issue(&grants, &["127.0.0.1", "localhost"], validity(now, DAYS))
+            .issue_certificate(&grants, &["127.0.0.1", "localhost"], validity(now, DAYS))
             .map_err(|error| refused(&error))?;
         replace_secret(&pki.join(format!("{file}.key")), issued.key.as_bytes())
             .map_err(|error| disk(&error))?;
-        replace(
+        replace_file(
             &pki.join(format!("{file}.pem")),
             issued.certificate.as_bytes(),
         )
@@ -87,29 +87,30 @@ pub(super) fn issue_certificates(data: &Path, now: Timestamp) -> Result<(), Fail
 }
 
 /// Returns the authority, which the first start creates, with a list of revoked certificates that is empty.
-fn keep_authority(pki: &Path, now: Timestamp) -> Result<Authority, Failure> {
+fn keep_authority(pki: &Path, now: Timestamp) -> Result<CertificateAuthority, Failure> {
     let life = validity(now, AUTHORITY_DAYS);
     let certificate = pki.join("authority.pem");
     let secret = pki.join("authority.key");
-    let authority = if let (Some(certificate), Some(key)) =
-        (state(&certificate)?, secret_state(&secret)?)
-    {
-        Authority::from_pem(
-            &String::from_utf8_lossy(&certificate),
-            &String::from_utf8_lossy(&key),
-        )
-        .map_err(|error| refused(&error))?
-    } else {
-        let authority = Authority::create(ENVIRONMENT, life).map_err(|error| refused(&error))?;
-        replace_secret(&secret, authority.key().as_bytes()).map_err(|error| disk(&error))?;
-        replace(&certificate, authority.certificate().as_bytes()).map_err(|error| disk(&error))?;
-        authority
-    };
+    let authority =
+        if let (Some(certificate), Some(key)) = (state(&certificate)?, secret_state(&secret)?) {
+            CertificateAuthority::from_pem(
+                &String::from_utf8_lossy(&certificate),
+                &String::from_utf8_lossy(&key),
+            )
+            .map_err(|error| refused(&error))?
+        } else {
+            let authority = CertificateAuthority::create_authority(ENVIRONMENT, life)
+                .map_err(|error| refused(&error))?;
+            replace_secret(&secret, authority.key().as_bytes()).map_err(|error| disk(&error))?;
+            replace_file(&certificate, authority.certificate().as_bytes())
+                .map_err(|error| disk(&error))?;
+            authority
+        };
     let revoked = pki.join("revoked.pem");
     if state(&revoked)?.is_none() {
-        let none = authority.revoke(None, &[], now.into(), life.not_after);
+        let none = authority.revoke_serials(None, &[], now.into(), life.not_after);
         let none = none.map_err(|error| refused(&error))?;
-        replace(&revoked, none.as_bytes()).map_err(|error| disk(&error))?;
+        replace_file(&revoked, none.as_bytes()).map_err(|error| disk(&error))?;
     }
     Ok(authority)
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use archive_durable::replace;
+use archive_durable::replace_file;
 use tools_terminal::exit::Failure;
 
 use super::super::ports::{Ports, free_addresses};
@@ -110,7 +110,7 @@ fn write_settings(data: &Path, part: &str, text: &str) -> Result<(), Failure> {
     let text = format!(
         "# The settings of this part. Written once by `holdfast up`; yours from then on.\n\n{text}"
     );
-    replace(
+    replace_file(
         &data.join("settings").join(format!("{part}.toml")),
         text.as_bytes(),
     )
