@@ -19,7 +19,7 @@
 //! - [`run`] (one file through one job), [`mod@reduce`] (the outputs of all files become one result).
 //!
 //! ```
-//! use archive_batch::{StopControl, File, FileInput, ReadBytesError, Reducer, FileSource, plan, run_file};
+//! use archive_batch::{StopControl, File, FileInput, ReadBytesError, Reducer, FileSource, plan_job, run_file};
 //! use archive_model::{FileName, Root};
 //!
 //! /// A file in memory. A node has one that proves what it reads.
@@ -42,7 +42,7 @@
 //!     root: Root::from_bytes(*blake3::hash(bytes).as_bytes()),
 //!     stored: "2026-11-21T19:14:09Z".to_owned(),
 //! };
-//! let plan = plan("mime-statistics", &[])?;
+//! let plan = plan_job("mime-statistics", &[])?;
 //! let control = StopControl::default();
 //! let mut output = Vec::new();
 //! let input = FileInput { file: &file, source: &mut Memory(bytes) };
@@ -51,7 +51,7 @@
 //!
 //! let scratch = std::env::temp_dir();
 //! let mut result = Vec::new();
-//! Reducer::new(plan.reduce(), &scratch).reduce(&mut output.as_slice(), &mut result, &control)?;
+//! Reducer::new(plan.reduce(), &scratch).reduce_outputs(&mut output.as_slice(), &mut result, &control)?;
 //! assert_eq!(result, b"text/plain\t1\t5\n");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

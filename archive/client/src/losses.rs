@@ -30,12 +30,12 @@ const WAITING: usize = 2;
 /// The records that lie in damaged bytes.
 ///
 /// ```
-/// use archive_client::{Access, ClientError, losses};
+/// use archive_client::{Access, ClientError, find_losses};
 /// use archive_model::FileName;
 ///
 /// /// Prints the records that lie in the first damaged group of a file.
 /// async fn tell(archive: &dyn Access, name: &FileName) -> Result<(), ClientError> {
-///     let losses = losses(archive, name, vec![0..16_384], &|_bytes_read| {}).await?;
+///     let losses = find_losses(archive, name, vec![0..16_384], &|_bytes_read| {}).await?;
 ///     for record in losses.records {
 ///         println!("{} {}", record.offset, record.url.unwrap_or_default());
 ///     }

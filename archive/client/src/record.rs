@@ -31,12 +31,12 @@ const MOST_FIRST: u64 = 1024 * 1024;
 /// A record that is being read: its bytes come until the record ends, or with an error.
 ///
 /// ```
-/// use archive_client::{Access, ClientError, record};
+/// use archive_client::{Access, ClientError, fetch_record};
 /// use archive_model::FileName;
 ///
 /// /// Reads the record of a file that begins at `offset`.
 /// async fn read(archive: &dyn Access, name: &FileName, offset: u64) -> Result<Vec<u8>, ClientError> {
-///     let mut record = record(archive, name, offset, None).await?;
+///     let mut record = fetch_record(archive, name, offset, None).await?;
 ///     let mut bytes = Vec::new();
 ///     while let Some(piece) = record.next().await? {
 ///         bytes.extend_from_slice(&piece);

@@ -6,11 +6,11 @@ use crate::error::ClientError;
 /// an error nothing comes.
 ///
 /// ```
-/// use archive_client::Steps;
+/// use archive_client::ArchiveSteps;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), archive_client::ClientError> {
-/// let mut steps = Steps::new(tokio_stream::iter([Ok(1), Ok(2)]));
+/// let mut steps = ArchiveSteps::new(tokio_stream::iter([Ok(1), Ok(2)]));
 /// let mut sum = 0;
 /// while let Some(step) = steps.next().await? {
 ///     sum += step;

@@ -24,7 +24,7 @@
 //! // No folder for what is compiled, and no process for compiling.
 //! let components = Components::new(None)?;
 //! let binary = wat::parse_bytes(include_bytes!("../examples/count.wat"))?;
-//! let count = components.compile(&binary, &StopControl::default())?;
+//! let count = components.compile_component(&binary, &StopControl::default())?;
 //! assert_eq!(count.job_input(), "records");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

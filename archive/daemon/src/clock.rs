@@ -12,7 +12,7 @@
 //! let hand = ManualClock::new("2026-11-26T12:00:00Z".parse()?);
 //! let clock = hand.clock();
 //! hand.advance(Duration::from_mins(1));
-//! assert_eq!(clock.begun_now().to_string(), "2026-11-26T12:01:00Z");
+//! assert_eq!(clock.now().to_string(), "2026-11-26T12:01:00Z");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -19,7 +19,7 @@
 //!
 //! ```no_run
 //! use archive_daemon::settings::{self, Sources};
-//! use archive_daemon::{Daemon, DaemonSettings, StartError, run};
+//! use archive_daemon::{Daemon, DaemonSettings, StartError, run_daemon};
 //!
 //! #[derive(serde::Deserialize)]
 //! #[serde(deny_unknown_fields)]
@@ -30,7 +30,7 @@
 //!
 //! async fn start(daemon: Daemon) -> Result<(), StartError> {
 //!     let stop = daemon.tasks.stop_token();
-//!     daemon.tasks.spawn_worker("listen", async move {
+//!     daemon.tasks.spawn("listen", async move {
 //!         stop.cancelled().await;
 //!         Ok::<(), std::io::Error>(())
 //!     });
@@ -38,9 +38,9 @@
 //! }
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let sources = Sources { file: Some("monitor.toml".into()), environment: settings::environment()?, set: vec![] };
-//! let settings: Settings = settings::load(&sources)?;
-//! run("monitor", &settings.daemon, |daemon| Box::pin(start(daemon)))?;
+//! let sources = Sources { file: Some("monitor.toml".into()), environment: settings::read_environment()?, set: vec![] };
+//! let settings: Settings = settings::load_settings(&sources)?;
+//! run_daemon("monitor", &settings.daemon, |daemon| Box::pin(start(daemon)))?;
 //! # Ok(())
 //! # }
 //! ```

@@ -50,7 +50,7 @@ const ENDING: &str = "ingest";
 /// for number in 0..1000 {
 ///     rows.put(&number, &(number * 10))?;
 /// }
-/// rows.write_versions()?;
+/// rows.write()?;
 /// database.sync()?;
 /// assert_eq!(sizes.get(&999)?, Some(9990));
 /// # Ok::<(), archive_db::DbError>(())

@@ -15,7 +15,7 @@ use std::str::FromStr;
 ///
 /// let bytes = |text: &str, number: u64| {
 ///     let mut out = Vec::new();
-///     (text.to_owned(), number).encode_value(&mut out);
+///     (text.to_owned(), number).encode(&mut out);
 ///     out
 /// };
 /// assert!(bytes("a", 2) < bytes("a", 300));

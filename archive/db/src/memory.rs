@@ -19,9 +19,9 @@ const PATH: &str = "/memory";
 /// A place in memory for one database. Its rows stay while the place lives, so that it can be opened again.
 ///
 /// ```
-/// use archive_db::{Memory, DatabaseOptions};
+/// use archive_db::{MemoryPlace, DatabaseOptions};
 ///
-/// let memory = Memory::new()?;
+/// let memory = MemoryPlace::new()?;
 /// let options = DatabaseOptions::new("example", 1, &["numbers"]);
 /// let database = memory.open(&options)?;
 /// let numbers = database.table::<u64, u64>("numbers")?;

@@ -20,7 +20,7 @@
 //! - [`batch`]: one batch job, from its place in the queue to its end.
 //!
 //! ```
-//! use archive_decisions::vote::{RootAuthority, Ballot, Evidence, RootVerdict, decide};
+//! use archive_decisions::vote::{RootAuthority, Ballot, Evidence, RootVerdict, decide_root};
 //! use archive_model::{ReplicaId, Root};
 //!
 //! let [first, second, third] = ["a", "b", "c"].map(|id| ReplicaId::new(id).unwrap());
@@ -32,7 +32,7 @@
 //!     ballots: vec![ballot(&first, right), ballot(&second, wrong), ballot(&third, right)],
 //!     ..Evidence::default()
 //! };
-//! assert_eq!(decide(&evidence), RootVerdict::Right(right, RootAuthority::Vote));
+//! assert_eq!(decide_root(&evidence), RootVerdict::Right(right, RootAuthority::Vote));
 //! ```
 
 #![warn(missing_docs, clippy::wildcard_enum_match_arm)]

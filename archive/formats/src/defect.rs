@@ -193,12 +193,12 @@ pub enum Action {
 ///
 /// ```
 /// use archive_formats::defect::{Action, Class, DefectPolicy};
-/// use archive_formats::warc::{ReaderOptions, Reader};
+/// use archive_formats::warc::{ReaderOptions, WarcReader};
 ///
 /// let policy = DefectPolicy::lenient_policy().with_action(Class::Cut, Action::Refuse);
 /// let options = ReaderOptions { policy, ..ReaderOptions::default() };
 /// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhel";
-/// let mut reader = Reader::with_options(&file[..], options);
+/// let mut reader = WarcReader::with_options(&file[..], options);
 /// let refused = reader.next_record().and_then(|record| record.map(|record| record.end()).transpose());
 /// assert!(refused.is_err());
 /// ```

@@ -15,16 +15,16 @@
 //! - [`crawl_log`], [`lines`] (logs of crawls, and lines of any length).
 //!
 //! ```
-//! use archive_formats::warc::{Builder, WarcType, Reader, Writer};
+//! use archive_formats::warc::{Builder, WarcType, WarcReader, WarcWriter};
 //!
 //! let record = Builder::new(WarcType::Resource, "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f", "2026-11-21T19:14:09Z")
 //!     .target_uri("http://example.org/")
 //!     .content_type("text/plain");
-//! let mut writer = Writer::gzip_writer(Vec::new(), 6);
-//! writer.write(&record.head(5)?, 5, &mut &b"hello"[..])?;
+//! let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
+//! writer.write_record(&record.render_head(5)?, 5, &mut &b"hello"[..])?;
 //!
 //! let file = writer.into_inner();
-//! let mut reader = Reader::new(file.as_slice());
+//! let mut reader = WarcReader::new(file.as_slice());
 //! while let Some(record) = reader.next_record()? {
 //!     assert_eq!(record.kind(), WarcType::Resource);
 //!     let end = record.end()?;

@@ -27,12 +27,12 @@ pub const MAX_BODY: usize = 1 << 20;
 /// The URL of a request with the text that makes its key.
 ///
 /// ```
-/// use archive_formats::post::append;
+/// use archive_formats::post::append_post_query;
 ///
 /// let form = Some(&b"application/x-www-form-urlencoded"[..]);
-/// let appended = append("http://a.dk/search", "POST", form, b"q=holdfast").unwrap();
+/// let appended = append_post_query("http://a.dk/search", "POST", form, b"q=holdfast").unwrap();
 /// assert_eq!(appended.url, "http://a.dk/search?__wb_method=POST&q=holdfast");
-/// assert!(append("http://a.dk/search", "GET", None, b"").is_none());
+/// assert!(append_post_query("http://a.dk/search", "GET", None, b"").is_none());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostUrl {

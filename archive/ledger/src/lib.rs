@@ -27,7 +27,7 @@
 //! use archive_ledger::admin::Admin;
 //!
 //! let data = tempfile::tempdir().unwrap();
-//! let admin = Admin::init(data.log_path()).unwrap();
+//! let admin = Admin::init(data.path()).unwrap();
 //! assert_eq!(admin.list_files(None).unwrap().count(), 0);
 //! ```
 

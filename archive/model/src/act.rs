@@ -78,7 +78,7 @@ pub enum Act {
 /// let volume = VolumeId::new("v-1")?;
 /// let named = VolumeSelector { replica: None, node: None, volume: volume.clone() };
 /// let key = VolumeKey { replica: ReplicaId::new("one")?, node: NodeId::new("one-1")?, volume };
-/// assert!(named.means(&key));
+/// assert!(named.selects_volume(&key));
 /// assert_eq!(VolumeSelector::from(key).to_string(), "volume v-1 of node one-1 of replica one");
 /// # Ok::<(), archive_model::InvalidId>(())
 /// ```

@@ -16,7 +16,7 @@ use crate::file_name::FileName;
 /// let names = ["b.warc", "a.warc", "b.warc"].map(|name| FileName::new(name).unwrap());
 /// let list = NameList::new(names.to_vec())?;
 /// assert_eq!(list.as_slice().len(), 2);
-/// assert!(list.contains_group(&names[0]));
+/// assert!(list.contains(&names[0]));
 /// # Ok::<(), archive_model::InvalidNameList>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

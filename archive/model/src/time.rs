@@ -7,11 +7,11 @@ use jiff::{SignedDuration, Timestamp};
 /// ```
 /// use std::time::Duration;
 ///
-/// use archive_model::later;
+/// use archive_model::time_after;
 /// use jiff::Timestamp;
 ///
-/// assert_eq!(later(Timestamp::UNIX_EPOCH, Duration::from_secs(60)).as_second(), 60);
-/// assert_eq!(later(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MAX);
+/// assert_eq!(time_after(Timestamp::UNIX_EPOCH, Duration::from_secs(60)).as_second(), 60);
+/// assert_eq!(time_after(Timestamp::UNIX_EPOCH, Duration::MAX), Timestamp::MAX);
 /// ```
 pub fn time_after<D>(time: Timestamp, duration: D) -> Timestamp
 where

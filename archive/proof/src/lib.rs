@@ -31,7 +31,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use archive_proof::{CopyBytes, OutboardState, TreeBuilder, walk};
+//! use archive_proof::{CopyBytes, OutboardState, TreeBuilder, walk_tree};
 //!
 //! let mut bytes = vec![7; 100_000];
 //! let mut builder = TreeBuilder::new(Vec::new());
@@ -40,7 +40,7 @@
 //!
 //! bytes[40_000] ^= 1;
 //! let copy = CopyBytes { data: &bytes, outboard: Some(&tree.sink) };
-//! let found = walk(copy, tree.content(), &mut |_| ControlFlow::Continue(()));
+//! let found = walk_tree(copy, tree.content(), &mut |_| ControlFlow::Continue(()));
 //! assert_eq!(found.damaged.iter().collect::<Vec<_>>(), [2]);
 //! assert_eq!(found.outboard, OutboardState::Good);
 //! # Ok::<(), std::io::Error>(())
@@ -60,7 +60,7 @@
 //!     root: Root::from_bytes(*blake3::hash(b"").as_bytes()),
 //!     digests: Digests::default(),
 //!     depositor: "harvester/one".to_owned(),
-//!     admitted: "2026-11-26T12:00:00Z".parse_versioned()?,
+//!     admitted: "2026-11-26T12:00:00Z".parse()?,
 //!     upload: UploadId::new("u-1")?,
 //! };
 //! let envelope = admission.sign(&key)?;
@@ -68,7 +68,7 @@
 //! let trust = TrustFile::new(vec![TrustedKey {
 //!     archive: "kb".to_owned(),
 //!     public_key: key.public_key(),
-//!     from: "2026-01-01T00:00:00Z".parse_versioned()?,
+//!     from: "2026-01-01T00:00:00Z".parse()?,
 //!     until: None,
 //! }])?;
 //! assert_eq!(Admission::verify(&envelope, &trust)?, admission);

@@ -45,7 +45,7 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 /// [`EncodeError`]: the data or the outboard is damaged or cannot be read, or `out` does not take the bytes.
 ///
 /// ```
-/// use archive_proof::{CopyBytes, TreeBuilder, decode, encode};
+/// use archive_proof::{CopyBytes, TreeBuilder, decode_ranges, encode_ranges};
 ///
 /// let bytes = vec![7; 100_000];
 /// let mut builder = TreeBuilder::new(Vec::new());
@@ -55,10 +55,10 @@ pub fn ranges_with_last(ranges: &[Range<u64>], size: u64) -> Vec<Range<u64>> {
 ///
 /// let ranges = [20_000..20_010, 99_990..100_000];
 /// let mut stream = Vec::new();
-/// encode(copy, tree.content(), &ranges, &mut stream)?;
+/// encode_ranges(copy, tree.content(), &ranges, &mut stream)?;
 ///
 /// let mut proven = Vec::new();
-/// decode(stream.as_slice(), tree.content(), &ranges, |_offset, bytes| {
+/// decode_ranges(stream.as_slice(), tree.content(), &ranges, |_offset, bytes| {
 ///     proven.extend_from_slice(bytes);
 ///     Ok(())
 /// })?;

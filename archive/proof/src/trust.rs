@@ -43,7 +43,7 @@ pub struct TrustedKey {
 /// let key = TrustedKey {
 ///     archive: "kb".to_owned(),
 ///     public_key: SigningKey::from_seed([7; 32]).public_key(),
-///     from: "2026-01-01T00:00:00Z".parse_versioned()?,
+///     from: "2026-01-01T00:00:00Z".parse()?,
 ///     until: None,
 /// };
 /// let trust = TrustFile::new(vec![key.clone()])?;

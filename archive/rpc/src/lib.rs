@@ -25,8 +25,8 @@
 //! use archive_rpc::{Grant, Role, Rules};
 //!
 //! let rules = Rules::new().allow_call("/holdfast.archive.v1.Access/Get", &[Role::Reader]);
-//! assert_eq!(rules.missing(["/holdfast.archive.v1.Access/Put"]), ["/holdfast.archive.v1.Access/Put"]);
-//! assert_eq!("officer/anna".parse::<Grant>().unwrap().any_of_role(), Role::Officer);
+//! assert_eq!(rules.missing_paths(["/holdfast.archive.v1.Access/Put"]), ["/holdfast.archive.v1.Access/Put"]);
+//! assert_eq!("officer/anna".parse::<Grant>().unwrap().role(), Role::Officer);
 //! ```
 
 #![warn(missing_docs)]

@@ -86,7 +86,7 @@ pub async fn bind_address(address: &str) -> Result<(TcpListener, SocketAddr), Se
 /// A server that offers services to everybody who has a certificate of its environment, and may make the call.
 ///
 /// ```
-/// use archive_rpc::{Credentials, RpcLimits, Rules, ServeError, Server, Services, bind};
+/// use archive_rpc::{Credentials, RpcLimits, Rules, ServeError, Server, Services, bind_address};
 /// use tonic::service::Routes;
 ///
 /// /// Has nothing but its health to tell, until `stop` is ready.
@@ -96,7 +96,7 @@ pub async fn bind_address(address: &str) -> Result<(TcpListener, SocketAddr), Se
 ///         rules: Rules::new(),
 ///         descriptors: Vec::new(),
 ///     };
-///     let (listener, address) = bind("127.0.0.1:0").await?;
+///     let (listener, address) = bind_address("127.0.0.1:0").await?;
 ///     println!("it listens on {address}");
 ///     let limits = RpcLimits { connections: 100, ..RpcLimits::default() };
 ///     let drained = Server::new(services, credentials)

@@ -15,11 +15,11 @@ use tonic::Status;
 /// Steps as they come. They end only when they are complete: a cut is an error, and after an error nothing comes.
 ///
 /// ```
-/// use archive_rpc::{CallError, Steps};
+/// use archive_rpc::{CallError, CallSteps};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), CallError> {
-/// let mut steps = Steps::<u32, CallError>::new(tokio_stream::iter([Ok(1), Ok(2)]));
+/// let mut steps = CallSteps::<u32, CallError>::new(tokio_stream::iter([Ok(1), Ok(2)]));
 /// let mut sum = 0;
 /// while let Some(step) = steps.next().await? {
 ///     sum += step;

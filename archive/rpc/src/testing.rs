@@ -56,7 +56,7 @@ pub async fn read_steps<T: StepReader<Error: Display>>(
 /// use archive_rpc::testing::TestAuthority;
 ///
 /// let authority = TestAuthority::new();
-/// let own = authority.load_credentials(&["node/n-1"]);
+/// let own = authority.credentials(&["node/n-1"]);
 /// assert_eq!(own.identity().grants()[0].to_string(), "node/n-1");
 /// ```
 #[derive(Debug)]

@@ -163,7 +163,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 /// A block that comes from no message: an answer of a name server.
 ///
 /// ```
-/// use archive_formats::warc::{WarcType, Reader};
+/// use archive_formats::warc::{WarcType, WarcReader};
 /// use harvest_crawler::capture::{RecordWriterPool, ResourceBlock, record_id};
 ///
 /// let pool = RecordWriterPool::new(std::env::temp_dir(), true);
@@ -176,7 +176,7 @@ pub fn record_id(mut random: [u8; 16]) -> String {
 ///     block: b"example.org. 300 IN A 192.0.2.1\n",
 /// };
 /// let group = block.into_records(&pool)?;
-/// let mut reader = Reader::new(group.bytes);
+/// let mut reader = WarcReader::new(group.bytes);
 /// assert_eq!(reader.next_record()?.map(|record| record.kind()), Some(WarcType::Resource));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -157,7 +157,7 @@ struct Queue {
 /// let key = frontier.uri_hasher().key_of_text(&uri.uri);
 /// let candidate = CandidateUri { uri, key, queue: "example.dk".to_owned(), cost: 1 };
 /// let mut changes = frontier.begin_changes();
-/// assert!(frontier.schedule(&mut changes, candidate)?);
+/// assert!(frontier.schedule_uri(&mut changes, candidate)?);
 /// frontier.commit_changes(changes)?;
 ///
 /// let NextUri::Fetch(lease) = frontier.next(CrawlMoment::ZERO)? else { panic!("the URI is leased") };
@@ -169,7 +169,7 @@ struct Queue {
 /// };
 /// let place = RecordedPlace { serial: 1, file: "f".to_owned(), file_length: 99, log_length: 9 };
 /// let mut changes = frontier.begin_changes();
-/// frontier.finish(&mut changes, *lease, outcome, place)?;
+/// frontier.finish_uri(&mut changes, *lease, outcome, place)?;
 /// frontier.commit_changes(changes)?;
 /// assert!(matches!(frontier.next(CrawlMoment::ZERO)?, NextUri::Over));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

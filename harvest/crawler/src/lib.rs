@@ -45,7 +45,7 @@
 //!             println!("{}: {} bytes", file.name, file.size);
 //!         }
 //!     };
-//!     let (outcome, ()) = tokio::join!(crawl.run(), storing);
+//!     let (outcome, ()) = tokio::join!(crawl.run_crawl(), storing);
 //!     Ok(outcome?.end == CrawlEnd::Finished)
 //! }
 //! ```

@@ -13,13 +13,13 @@
 //! was found before the end stays.
 //!
 //! ```
-//! use harvest_extraction::{FetchedDocument, ExtractionLimits, extract};
+//! use harvest_extraction::{FetchedDocument, ExtractionLimits, extract_links};
 //! use url::Url;
 //!
 //! let url = Url::parse("http://a.dk/news/")?;
 //! let page = b"<html><body><img src=logo.png><a href='/x?a=1&amp;b=2#top'>next</a>";
 //! let document = FetchedDocument::new(&url);
-//! let extraction = extract(&document, &page[..], &ExtractionLimits::default());
+//! let extraction = extract_links(&document, &page[..], &ExtractionLimits::default());
 //! let links = extraction.links.iter().map(|link| (link.hop.letter(), link.url.as_str(), link.context));
 //! assert!(links.eq([
 //!     ('E', "http://a.dk/news/logo.png", "img/@src"),

@@ -6,12 +6,12 @@
 //! address: it is asked for each address right before it is connected to.
 //!
 //! ```
-//! use harvest_policy::address::{AddressNetwork, decide};
+//! use harvest_policy::address::{AddressNetwork, decide_address};
 //!
 //! let intranet: AddressNetwork = "10.20.0.0/16".parse()?;
-//! assert!(decide("93.184.216.34".parse()?, &[]).is_ok());
-//! assert!(decide("10.20.1.1".parse()?, &[]).is_err());
-//! assert!(decide("10.20.1.1".parse()?, &[intranet]).is_ok());
+//! assert!(decide_address("93.184.216.34".parse()?, &[]).is_ok());
+//! assert!(decide_address("10.20.1.1".parse()?, &[]).is_err());
+//! assert!(decide_address("10.20.1.1".parse()?, &[intranet]).is_ok());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

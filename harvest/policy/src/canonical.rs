@@ -20,11 +20,11 @@ const SESSION_PARAMETERS: [(&str, usize); 6] = [
 /// Returns the form of a URI in which it is remembered as seen.
 ///
 /// ```
-/// use harvest_policy::canonical::canonical;
+/// use harvest_policy::canonical::canonical_uri;
 /// use url::Url;
 ///
 /// let uri = Url::parse("http://user@WWW.example.dk/A;jsessionid=1F0B?PHPSESSID=0123456789abcdef&b=c#d")?;
-/// assert_eq!(canonical(&uri), "http://example.dk/A?b=c");
+/// assert_eq!(canonical_uri(&uri), "http://example.dk/A?b=c");
 /// # Ok::<(), url::ParseError>(())
 /// ```
 pub fn canonical_uri(url: &Url) -> String {

@@ -5,10 +5,10 @@
 //! nonce of the host.
 //!
 //! ```
-//! use harvest_policy::credential::{Login, SignedRequest, parse_challenges, strongest};
+//! use harvest_policy::credential::{Login, SignedRequest, parse_challenges, strongest_challenge};
 //!
 //! let field = r#"Basic realm="members", Digest realm="members", nonce="abc", qop="auth", algorithm=SHA-256"#;
-//! let challenge = strongest(parse_challenges(field)).ok_or("no challenge")?;
+//! let challenge = strongest_challenge(parse_challenges(field)).ok_or("no challenge")?;
 //! let login = Login { user: "me", password: "hush" };
 //! let request = SignedRequest { method: "GET", target: "/", client_nonce: "f00d", nonce_count: 1 };
 //! let value = challenge.authorization_field(&login, &request)?;

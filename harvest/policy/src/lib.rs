@@ -27,8 +27,8 @@
 //! let mut scope = Scope::default();
 //! scope.accepted.add_host(&Url::parse("http://example.dk/")?);
 //! let page = HopPath::seed_path().followed_by(Hop::Link);
-//! assert!(scope.decide(&Url::parse("http://example.dk/news")?, &page).is_accepted());
-//! assert!(!scope.decide(&Url::parse("http://example.com/")?, &page).is_accepted());
+//! assert!(scope.decide_scope(&Url::parse("http://example.dk/news")?, &page).is_accepted());
+//! assert!(!scope.decide_scope(&Url::parse("http://example.com/")?, &page).is_accepted());
 //! let fetch = FinishedFetch { duration: Duration::from_secs(1), bytes: 9_000, crawl_delay: None };
 //! assert_eq!(Politeness::default().pause_after(fetch), Duration::from_secs(5));
 //! # Ok::<(), url::ParseError>(())

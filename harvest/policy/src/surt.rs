@@ -149,8 +149,8 @@ fn suggestion(text: &str) -> String {
 ///
 /// let mut prefixes = SurtPrefixes::default();
 /// prefixes.add_domain(&Url::parse("https://www.example.dk/")?);
-/// assert!(prefixes.covers_url(&Url::parse("http://images.www.example.dk/a.png")?));
-/// assert!(!prefixes.covers_url(&Url::parse("http://example.dk/")?));
+/// assert!(prefixes.covers(&Url::parse("http://images.www.example.dk/a.png")?));
+/// assert!(!prefixes.covers(&Url::parse("http://example.dk/")?));
 /// # Ok::<(), url::ParseError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -18,9 +18,9 @@ use crate::shared::SharedState;
 ///
 /// ```
 /// use archive_formats::cdx::Capture;
-/// use index_captures::{CaptureIndex, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, MemoryPlace, OpenOptions};
 ///
-/// let memory = Memory::new()?;
+/// let memory = MemoryPlace::new()?;
 /// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
 ///
 /// let mut capture = Capture::new("", "20260102030405".parse()?);
@@ -28,7 +28,7 @@ use crate::shared::SharedState;
 /// capture.offset = Some(4711);
 /// let mut writer = captures.begin_file("1-1.warc.gz")?;
 /// writer.push_capture(&capture)?;
-/// assert_eq!(writer.complete(None)?, 1);
+/// assert_eq!(writer.complete_file(None)?, 1);
 ///
 /// captures.withdraw_file("1-1.warc.gz")?;
 /// let entry = captures.file_entry("1-1.warc.gz")?.ok_or("the file is not known")?;

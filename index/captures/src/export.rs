@@ -21,7 +21,7 @@ const MEMORY: usize = 32 << 20;
 /// use std::io;
 ///
 /// use archive_formats::cdx::{Capture, Format};
-/// use index_captures::{CaptureIndex, CaptureExport, ExportParts, ExportScope, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, CaptureExport, ExportParts, ExportScope, MemoryPlace, OpenOptions};
 ///
 /// /// One part in memory.
 /// #[derive(Default)]
@@ -40,11 +40,11 @@ const MEMORY: usize = 32 << 20;
 ///     }
 /// }
 ///
-/// let memory = Memory::new()?;
+/// let memory = MemoryPlace::new()?;
 /// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
 /// let mut writer = captures.begin_file("a.warc.gz")?;
 /// writer.push_capture(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
-/// writer.complete(None)?;
+/// writer.complete_file(None)?;
 ///
 /// let export = CaptureExport {
 ///     format: Format::Cdxj,

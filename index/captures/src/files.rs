@@ -50,9 +50,9 @@ pub struct SetEntry {
 /// Changes of files that take effect together, with the place in the feed that reported them.
 ///
 /// ```
-/// use index_captures::{CaptureIndex, FileProgress, FollowPosition, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, FileProgress, FollowPosition, MemoryPlace, OpenOptions};
 ///
-/// let memory = Memory::new()?;
+/// let memory = MemoryPlace::new()?;
 /// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
 /// let mut update = captures.update_files();
 /// update.set_progress("a.warc.gz", FileProgress::PENDING).withdraw_file("b.warc.gz");

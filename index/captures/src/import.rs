@@ -85,8 +85,8 @@ pub enum ImportError {
 /// an import that was dropped or cut off are never seen, and [`CaptureIndex::sweep_rows`] takes them away.
 ///
 /// ```
-/// # use index_captures::{CaptureIndex, Memory, OpenOptions};
-/// # let memory = Memory::new()?;
+/// # use index_captures::{CaptureIndex, MemoryPlace, OpenOptions};
+/// # let memory = MemoryPlace::new()?;
 /// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
 /// let mut importer = captures.begin_import("old")?;
 /// importer.read_lines("old.cdxj", &b"dk,a)/ 20260102030405 {}\nnonsense\n"[..])?;

@@ -37,7 +37,7 @@
 //! capture.offset = Some(4711);
 //! let mut writer = captures.begin_file("1-1.warc.gz")?;
 //! writer.push_capture(&capture)?;
-//! writer.complete(None)?;
+//! writer.complete_file(None)?;
 //!
 //! let mut query = CaptureQuery::new(KeyMatch::for_url(MatchKind::Host, "example.org")?);
 //! query.span = TimeSpan::parse("2026", "")?;

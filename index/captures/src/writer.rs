@@ -17,10 +17,10 @@ use crate::rows::{BATCH, NumberRow};
 ///
 /// ```
 /// use archive_formats::cdx::Capture;
-/// use index_captures::{Captures, Memory, OpenOptions};
+/// use index_captures::{CaptureIndex, MemoryPlace, OpenOptions};
 ///
-/// let memory = Memory::new()?;
-/// let captures = Captures::open_in_memory(&memory, &OpenOptions::default())?.captures;
+/// let memory = MemoryPlace::new()?;
+/// let captures = CaptureIndex::open_in_memory(&memory, &OpenOptions::default())?.captures;
 /// let mut writer = captures.begin_file("a.warc.gz")?;
 /// writer.push_capture(&Capture::new("dk,a)/", "20260102030405".parse()?))?;
 /// assert_eq!(captures.counts().captures, 0, "nothing is seen before the file is complete");

@@ -14,21 +14,21 @@
 //! ```
 //! use std::io::Write as _;
 //!
-//! use archive_formats::warc::{Builder, Kind, Writer};
-//! use index_dedup::{DedupIndex, Workspace, build};
+//! use archive_formats::warc::{Builder, WarcType, WarcWriter};
+//! use index_dedup::{DedupIndex, Workspace, build_index};
 //!
 //! let captures = br#"dk,a)/ 20260102030405 {"url": "http://a.dk/", "mime": "text/html", "status": "200", "digest": "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "offset": "4711", "filename": "1.warc.gz", "etag": "\"7\""}"#;
 //! let uri = "metadata://example.org/crawl/index/captures?harvestid=1&jobid=1";
-//! let record = Builder::new(Kind::Resource, "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f", "2026-01-02T04:00:00Z").target_uri(uri);
+//! let record = Builder::new(WarcType::Resource, "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f", "2026-01-02T04:00:00Z").target_uri(uri);
 //! let length = u64::try_from(captures.len())?;
-//! let mut metadata = Writer::plain_writer(Vec::new());
-//! metadata.write(&record.head(length)?, length, &mut &captures[..])?;
+//! let mut metadata = WarcWriter::plain_writer(Vec::new());
+//! metadata.write_record(&record.render_head(length)?, length, &mut &captures[..])?;
 //!
 //! let directory = tempfile::tempdir()?;
 //! let mut file = tempfile::NamedTempFile::new_in(&directory)?;
 //! let workspace = Workspace { directory: directory.path(), memory: 1 << 20 };
 //! let inputs = [("1-metadata-1.warc".to_owned(), metadata.get_ref().as_slice())];
-//! let report = build(inputs, workspace, &mut file)?;
+//! let report = build_index(inputs, workspace, &mut file)?;
 //! file.flush()?;
 //! assert_eq!((report.captures, report.problem_count), (1, 0));
 //!

@@ -16,7 +16,7 @@
 //!
 //! ```
 //! use archive_formats::cdx::Capture;
-//! use archive_formats::warc::Kind;
+//! use archive_formats::warc::WarcType;
 //! use viewer_replay::access::{AccessPolicy, AccessSubject, Visitor};
 //! use viewer_replay::resolve::{ResolveOutcome, RecordFacts, ResolveStep, Resolver, StepAnswer};
 //!
@@ -30,7 +30,7 @@
 //! let ResolveStep::Read(chosen) = resolver.take_answer(StepAnswer::Captures(vec![capture]), &access) else {
 //!     panic!("the capture is read first");
 //! };
-//! let facts = RecordFacts::new(Kind::Response);
+//! let facts = RecordFacts::new(WarcType::Response);
 //! let ResolveStep::Finished(outcome) = resolver.take_answer(StepAnswer::Record(facts), &access) else {
 //!     panic!("a response is its own original");
 //! };

@@ -25,13 +25,13 @@ use crate::steps::ArchiveSteps;
 /// A researcher, who runs jobs, at the door of the repository. Cheap to clone; clones share the connection.
 ///
 /// ```
-/// use archive_client::batch::{JobOutput, JobLines, lines};
+/// use archive_client::batch::{JobOutput, JobLines, read_output_lines};
 /// use archive_client::{ClientError, Researcher};
 /// use archive_model::JobId;
 ///
 /// /// Reads which files a job could not read.
 /// async fn failures(archive: &Researcher, id: &JobId) -> Result<JobLines, ClientError> {
-///     lines(archive, id, JobOutput::Errors).await
+///     read_output_lines(archive, id, JobOutput::Errors).await
 /// }
 /// ```
 #[derive(Clone, Debug)]

@@ -31,11 +31,11 @@ pub enum UncheckedReason {
 /// The result of checking a payload digest.
 ///
 /// ```
-/// use archive_formats::digest::{Algorithm, digest};
+/// use archive_formats::digest::{Algorithm, digest_bytes};
 /// use archive_formats::http::{PayloadReading, PayloadCheck, check_payload};
 ///
 /// let block = b"HTTP/1.1 200 OK\r\n\r\nhello";
-/// let right = digest(Algorithm::Sha1, b"hello").into();
+/// let right = digest_bytes(Algorithm::Sha1, b"hello").into();
 /// let verdict = check_payload(&mut &block[..], &right, 1 << 20)?;
 /// assert_eq!(verdict, PayloadCheck::Matches(PayloadReading::Only));
 /// # Ok::<(), std::io::Error>(())

@@ -76,7 +76,7 @@ impl Default for ReaderOptions {
 /// use archive_formats::warc::{Builder, WarcType, WarcReader};
 ///
 /// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
-/// let mut file = Builder::new(WarcType::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
+/// let mut file = Builder::new(WarcType::Metadata, id, "2026-11-21T19:14:09Z").render_head(5)?;
 /// file.extend(b"hello\r\n\r\n");
 ///
 /// let mut reader = WarcReader::new(file.as_slice());

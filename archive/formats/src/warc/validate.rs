@@ -69,20 +69,20 @@ pub enum RuleSeverity {
 /// A broken rule, and the record that breaks it.
 ///
 /// ```
-/// use archive_formats::warc::{Reader, RuleSeverity, validate};
+/// use archive_formats::warc::{WarcReader, RuleSeverity, validate_record};
 ///
 /// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhello\r\n\r\n";
-/// let mut reader = Reader::new(&file[..]);
+/// let mut reader = WarcReader::new(&file[..]);
 /// while let Some(record) = reader.next_record()? {
 ///     let kind = record.kind();
 ///     let version = record.version();
 ///     let header = record.header().clone();
 ///     let end = record.end()?;
 ///     // It has neither an identifier nor a date.
-///     let violations = validate(kind, version, &header, &end);
+///     let violations = validate_record(kind, version, &header, &end);
 ///     assert!(violations.iter().any(|violation| violation.severity == RuleSeverity::Error));
 /// }
-/// # Ok::<(), archive_formats::warc::ReadError>(())
+/// # Ok::<(), archive_formats::warc::ReadRecordError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {

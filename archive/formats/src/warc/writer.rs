@@ -68,7 +68,7 @@ pub struct RecordPlace {
 /// use archive_formats::warc::{Builder, WarcType, WarcWriter};
 ///
 /// let id = "urn:uuid:6f6e9f5e-0d2b-4a0b-8f6c-7a1b2c3d4e5f";
-/// let head = Builder::new(WarcType::Metadata, id, "2026-11-21T19:14:09Z").head(5)?;
+/// let head = Builder::new(WarcType::Metadata, id, "2026-11-21T19:14:09Z").render_head(5)?;
 /// let mut writer = WarcWriter::gzip_writer(Vec::new(), 6);
 /// let first = writer.write_record(&head, 5, &mut &b"hello"[..])?;
 /// let second = writer.write_record(&head, 5, &mut &b"world"[..])?;

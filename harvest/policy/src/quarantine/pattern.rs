@@ -21,11 +21,11 @@ const TOKEN: usize = 8;
 /// - Of the query the names are left, sorted, each once: `?a&b`.
 ///
 /// ```
-/// use harvest_policy::quarantine::pattern;
+/// use harvest_policy::quarantine::url_pattern;
 /// use url::Url;
 ///
 /// let url = Url::parse("https://example.dk/s/8f3ab2c1/day-17.html?year=2031&month=5")?;
-/// assert_eq!(pattern(&url), "example.dk/s/*/day-#.html?month&year");
+/// assert_eq!(url_pattern(&url), "example.dk/s/*/day-#.html?month&year");
 /// # Ok::<(), url::ParseError>(())
 /// ```
 pub fn url_pattern(url: &Url) -> String {
