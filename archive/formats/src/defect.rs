@@ -199,7 +199,7 @@ pub enum Action {
 /// let options = ReaderOptions { policy, ..ReaderOptions::default() };
 /// let file = b"WARC/1.1\r\nWARC-Type: resource\r\nContent-Length: 5\r\n\r\nhel";
 /// let mut reader = WarcReader::with_options(&file[..], options);
-/// let refused = reader.next_record().and_then(|record| record.map(|record| record.end()).transpose());
+/// let refused = reader.next_record().and_then(|record| record.map(|record| record.read_end()).transpose());
 /// assert!(refused.is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

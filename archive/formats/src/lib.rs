@@ -27,7 +27,7 @@
 //! let mut reader = WarcReader::new(file.as_slice());
 //! while let Some(record) = reader.next_record()? {
 //!     assert_eq!(record.kind(), WarcType::Resource);
-//!     let end = record.end()?;
+//!     let end = record.read_end()?;
 //!     assert_eq!((end.offset, end.length), (0, Some(file.len() as u64)));
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

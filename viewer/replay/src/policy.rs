@@ -1,6 +1,6 @@
 //! Policies: what a browser may do with an answer of the replay host.
 //!
-//! Owns the texts of `Content-Security-AccessPolicy` and `Permissions-AccessPolicy`. They are one of three walls; the others are
+//! Owns the texts of `Content-Security-Policy` and `Permissions-Policy`. They are one of three walls; the others are
 //! the sandbox of the frame, which the page host sets up, and the worker, which asks its own host alone.
 //!
 //! A browser asks the policy of a page before it asks the service worker, so that a framed page has to be allowed the

@@ -146,7 +146,7 @@ pub enum NotFoundReason {
 
 /// The search for the capture that is shown.
 ///
-/// [`take_answer`](Self::answer) is called with the captures of the request first, and then with what each step asked for.
+/// [`take_answer`](Self::take_answer) is called with the captures of the request first, and then with what each step asked for.
 #[derive(Clone, Debug)]
 pub struct Resolver {
     state: ResolverState,

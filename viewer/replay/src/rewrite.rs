@@ -7,7 +7,7 @@
 //! both, hints that connect to hosts are taken away, which no policy of a browser stops.
 //!
 //! Bytes that are not rewritten stay as they are, in the charset of the page. This is no wall: what the replay host
-//! sends beside it (its `Content-Security-AccessPolicy`, the sandbox of its frame) is. Rewriting is what makes a page whole;
+//! sends beside it (its `Content-Security-Policy`, the sandbox of its frame) is. Rewriting is what makes a page whole;
 //! it does not run or understand scripts.
 //!
 //! ```

@@ -78,7 +78,7 @@ pub(crate) trait FileReceiver {
 
 /// A file that is being received. The [`FileReceiver`] decides what dropping it leaves.
 ///
-/// Each receiver has its implementer: [`NodeUpload`](crate::Upload) has the bytes on disk, and resumes there also after a
+/// Each receiver has its implementer: [`NodeUpload`](crate::NodeUpload) has the bytes on disk, and resumes there also after a
 /// restart; the file of a checksum replica is only the state of a hash in memory.
 pub(crate) trait IncomingFile: Sized {
     /// Returns the name under which the file will be stored.

@@ -77,7 +77,7 @@ pub enum RuleSeverity {
 ///     let kind = record.kind();
 ///     let version = record.version();
 ///     let header = record.header().clone();
-///     let end = record.end()?;
+///     let end = record.read_end()?;
 ///     // It has neither an identifier nor a date.
 ///     let violations = validate_record(kind, version, &header, &end);
 ///     assert!(violations.iter().any(|violation| violation.severity == RuleSeverity::Error));

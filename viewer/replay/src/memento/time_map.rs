@@ -76,8 +76,8 @@ pub struct TimeMap<'a> {
 
 /// A writer of TimeMaps.
 ///
-/// [`begin_map`](Self::begin), then each capture, or each page of one that is only an index of its pages, then
-/// [`end_map`](Self::end). The output is appended to a text, which the caller may empty at any time.
+/// [`begin_map`](Self::begin_map), then each capture, or each page of one that is only an index of its pages, then
+/// [`end_map`](Self::end_map). The output is appended to a text, which the caller may empty at any time.
 #[derive(Debug)]
 pub struct TimeMapWriter<'a> {
     map: TimeMap<'a>,

@@ -1,6 +1,6 @@
 //! The addresses of the replay host: the paths of a collection, made from URLs and times.
 //!
-//! Owns what [`ReplayRequest::parse`](super::Request::parse) reads: an address that is made here is read there as what it was
+//! Owns what [`ReplayRequest::parse`](super::ReplayRequest::parse) reads: an address that is made here is read there as what it was
 //! made from. All of them are visible ASCII, so that they stand in a header as they are.
 
 use archive_formats::date::Stamp;

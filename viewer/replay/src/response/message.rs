@@ -10,8 +10,8 @@ use archive_formats::warc::{Header, WarcType};
 
 /// The head of a record's block.
 ///
-/// Read from the beginning of the block; the input then stands behind it, and [`entity_body`](Self::entity) or
-/// [`decoded_body`](Self::decoded) read on.
+/// Read from the beginning of the block; the input then stands behind it, and [`entity_body`](Self::entity_body) or
+/// [`decoded_body`](Self::decoded_body) read on.
 #[derive(Clone, Debug)]
 pub struct StoredMessage {
     /// The head, also of a block without a status line: it has the bytes that were read to see that.

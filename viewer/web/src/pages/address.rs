@@ -208,7 +208,7 @@ fn is_digits(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns whether a segment begins with a scheme and an escaped colon, as [`ReplayTarget`](viewer_replay::request::Target)
+/// Returns whether a segment begins with a scheme and an escaped colon, as [`ReplayTarget`](viewer_replay::request::ReplayTarget)
 /// has it.
 fn is_escaped_whole(segment: &str) -> bool {
     let Some((scheme, rest)) = segment.split_once('%') else {
