@@ -18,8 +18,8 @@
 //! };
 //! let acceptor = BrowserAcceptor::for_sites(vec![site], UnknownHosts::Refused, BrowserOptions::default(), now)?;
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:8443").await?;
-//! let (stream, _address) = listener.accept_browser().await?;
-//! let encrypted = acceptor.accept(stream).await?;
+//! let (stream, _address) = listener.accept().await?;
+//! let encrypted = acceptor.accept_browser(stream).await?;
 //! # drop(encrypted);
 //! # Ok(())
 //! # }
