@@ -30,9 +30,11 @@ fn begin_slow(site: &Site, base: &Path) -> (Child, PathBuf) {
     let child = command.spawn().unwrap();
     let job = eventually_blocking("the job", PATIENCE, || {
         let entries = std::fs::read_dir(base).map_err(|error| error.to_string())?;
-        let names = entries.map(|entry| entry.unwrap().path());
-        let mut jobs = names.filter(|path| path.join("job.toml").is_file());
-        jobs.next().ok_or_else(|| "no job".to_owned())
+        let mut names = entries.map(|entry| entry.unwrap().file_name());
+        // One that begins with a dot is not whole yet, and is renamed.
+        let job = names.find(|name| !name.as_encoded_bytes().starts_with(b"."));
+        job.map(|name| base.join(name))
+            .ok_or_else(|| "no job".to_owned())
     });
     wait_for_outcome(&job, &format!("{}robots.txt", site.base));
     (child, job)
