@@ -16,6 +16,7 @@
 mod parse;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -74,18 +75,41 @@ impl<'a> ActionWatch<'a> {
         }
     }
 
-    /// Carries out requests as they come, for as long as it is polled.
-    pub(crate) async fn run_watch(mut self) -> Result<(), DiskError> {
+    /// Carries out requests as they come, for as long as it is polled. No state of the directory ends it: a crawl of
+    /// weeks is not broken off for want of a place for requests.
+    pub(crate) async fn run_watch(mut self) -> Infallible {
+        let mut told = None;
         loop {
             self.clock.sleep(PERIOD).await;
-            let mut names = directory::list_names(&self.job.path_of("action"))?;
-            names.sort();
-            self.seen
-                .retain(|name, _| names.binary_search(name).is_ok());
-            for name in names {
-                self.check_file(&name).await?;
+            let trouble = match self.check_files().await {
+                Ok(()) => None,
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(why) = &trouble
+                && trouble != told
+            {
+                (self.notify)(JobNotice::ActionsUnread(why));
             }
+            told = trouble;
         }
+    }
+
+    async fn check_files(&mut self) -> Result<(), DiskError> {
+        let mut names = match directory::list_names(&self.job.path_of("action")) {
+            // A person took it away.
+            Err(error) if error.is_absent() => {
+                directory::make_unsynced(&self.job.path_of("action"))?;
+                Vec::new()
+            }
+            names => names?,
+        };
+        names.sort();
+        self.seen
+            .retain(|name, _| names.binary_search(name).is_ok());
+        for name in names {
+            self.check_file(&name).await?;
+        }
+        Ok(())
     }
 
     async fn check_file(&mut self, file: &OsString) -> Result<(), DiskError> {
@@ -170,6 +194,7 @@ impl<'a> ActionWatch<'a> {
         name: &str,
         ending: &str,
     ) -> Result<std::path::PathBuf, DiskError> {
+        directory::make_unsynced(&self.job.path_of("done"))?;
         let mut time = self.clock.now().as_millisecond();
         // With the time and an ending it is to fit into 255 bytes.
         let name = name

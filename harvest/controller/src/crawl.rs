@@ -5,7 +5,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use archive_durable::DiskError;
 use harvest_crawler::crawl::{
     Crawl, CrawlCommand, CrawlEnd, CrawlError, CrawlOutcome, CrawlProgress, CrawlSettings, MIN_FREE,
 };
@@ -100,7 +99,7 @@ impl JobRun<'_> {
         let (outcome, closed) = tokio::select! {
             biased;
             // A request that was answered is put away first, also where it has ended the crawl.
-            stopped = acting => return Err(watch_error(stopped)),
+            never = acting => match never {},
             ended = async { tokio::join!(crawling, closing) } => ended,
             never = pass_on => match never {},
         };
@@ -167,13 +166,4 @@ fn known_captures(order: &CrawlOrder) -> Result<Option<Arc<KnownCaptures>>, Dedu
     index.verify_file()?;
     let with_text = order.dedup.all;
     Ok(Some(Arc::new(KnownCaptures { index, with_text })))
-}
-
-/// Returns the error of a watch that has ended, though it runs for as long as it is polled.
-fn watch_error(ended: Result<(), DiskError>) -> HarvestJobError {
-    let by_itself = || {
-        let source = std::io::Error::other("the watch of requests has ended by itself");
-        DiskError::new("watch", std::path::Path::new("action"), source)
-    };
-    HarvestJobError::Disk(ended.err().unwrap_or_else(by_itself))
 }

@@ -42,6 +42,8 @@ pub enum JobNotice<'a> {
         /// The reason why the request cannot be taken.
         why: &'a str,
     },
+    /// Requests in the directory `action` cannot be read or put away, and are looked at again.
+    ActionsUnread(&'a str),
     /// Outcomes whose records had not reached the disk were taken back; their URIs are fetched again.
     TakenBack(u64),
     /// A file of a process that died was salvaged, or is in the way.

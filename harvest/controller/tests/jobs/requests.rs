@@ -148,6 +148,30 @@ async fn half_written_request_is_waited_for() {
     );
 }
 
+/// Fails if a crawl ends, or takes no request any more, because its directories of requests were taken away.
+#[tokio::test]
+async fn directory_of_requests_is_made_again() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let job = create(base.path(), site().await, "");
+    fs::remove_dir(job.path_of("action")).unwrap();
+    fs::remove_dir(job.path_of("done")).unwrap();
+    let asking = async {
+        while !job.path_of("action").exists() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        ask(&job, "a.reject", ".*/2\n");
+        std::future::pending().await
+    };
+    let (report, answers) = tokio::select! {
+        ended = run_with_requests(&job, 1) => ended,
+        never = asking => never,
+    };
+    assert!(answers[0].1.starts_with("done: rejected"), "{answers:?}");
+    assert_eq!(report.objects, 4);
+    assert_eq!(names(&job.path_of("done")).len(), 1);
+}
+
 /// Fails if two processes work on one job, or the lock outlives the first.
 #[tokio::test]
 async fn second_process_of_a_job_is_refused() {

@@ -30,6 +30,12 @@ pub(super) fn describe_notice(notice: JobNotice<'_>, root: &Path) -> String {
                 root.join("done").display()
             )
         }
+        JobNotice::ActionsUnread(why) => {
+            format!(
+                "requests in {} are not taken: {why}; the crawl goes on",
+                root.join("action").display()
+            )
+        }
         JobNotice::Crawl(notice) => of_crawl(notice, root),
         JobNotice::Salvaged { name, what } => format!("{name}: {what}"),
         JobNotice::NothingHarvested => {
