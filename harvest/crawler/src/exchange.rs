@@ -134,6 +134,27 @@ impl ExchangeError {
         ];
         self.tls().is_some_and(|error| old.contains(error))
     }
+
+    /// Returns whether another try would end as this one: the host speaks no TLS, or none that this crawler knows.
+    pub fn is_lasting(&self) -> bool {
+        use rustls::Error as E;
+        match self.tls() {
+            Some(E::AlertReceived(alert)) => !matches!(
+                alert,
+                AlertDescription::InternalError
+                    | AlertDescription::UserCanceled
+                    | AlertDescription::CloseNotify
+            ),
+            Some(
+                E::PeerIncompatible(_)
+                | E::PeerMisbehaved(_)
+                | E::InvalidMessage(_)
+                | E::InvalidCertificate(_)
+                | E::NoCertificatesPresented,
+            ) => true,
+            _ => matches!(self, Self::NotHttp2(_)),
+        }
+    }
 }
 
 /// The protocol of an exchange.
@@ -362,8 +383,9 @@ async fn exchange_text(
     }
     while !incoming.is_done() {
         match timer.limit_time(wire.read(buffer)).await {
-            // A reset ends a response as the end of the connection does: what has come stays.
-            Some(Ok(0) | Err(_)) => break,
+            Some(Ok(0)) => break,
+            // A reset, or TLS that ends without its farewell, is not the end of a body without a length (RFC 9112 §8).
+            Some(Err(_)) => return Ok(incoming.end_by_disconnect()),
             Some(Ok(count)) => {
                 incoming.take_bytes(buffer.get(..count).unwrap_or_default(), timer)?;
             }

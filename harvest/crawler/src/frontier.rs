@@ -107,6 +107,13 @@ pub struct LeaseOutcome {
     pub rests_until: CrawlMoment,
 }
 
+impl LeaseOutcome {
+    /// Returns whether the URI could not be had, and is not tried again.
+    pub const fn is_lost(&self) -> bool {
+        !self.goes_back && self.status.is_failure()
+    }
+}
+
 /// The part of a queue that the frontier keeps in memory.
 #[derive(Debug, Default)]
 struct Queue {
@@ -216,6 +223,8 @@ pub struct Frontier {
     next_pending: u64,
     waiting: u64,
     recent: RecentKeys,
+    /// Whether a URI could not be had, of which the canonical form was forgotten.
+    has_failures: bool,
 }
 
 impl Frontier {
@@ -372,10 +381,10 @@ impl UriHasher {
         self.hash(&canonical_uri(url))
     }
 
-    /// Hashes a URI that another one with the same canonical form redirects to, so that it is not taken for seen: a
-    /// host often sends from `http://a.dk/` to `http://www.a.dk/`.
-    pub fn key_of_redirect(&self, url: &Url) -> SeenKey {
-        self.hash(&format!("redirect {url}"))
+    /// Hashes a URI as it stands, where another one with the same canonical form is not to stand for it: a seed, the
+    /// target of a redirect from `http://a.dk/` to `http://www.a.dk/`, a URI that could not be had.
+    pub fn key_of_exact(&self, uri: &str) -> SeenKey {
+        self.hash(&format!("exact {uri}"))
     }
 
     /// Hashes the canonical form of a URI that was not parsed yet; one that cannot be parsed as it stands.

@@ -15,6 +15,7 @@ use archive_formats::http::{Body, DecodeLimits as BodyLimits, MediaType, Respons
 use archive_formats::warc::WriteError;
 use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract_links};
 use harvest_model::CrawlOrder;
+use harvest_model::order::SeedRedirects;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
 use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, word_sketch};
@@ -154,6 +155,8 @@ pub struct FetchProcessor {
     pub costs: CostPolicy,
     /// The order of the URIs of a queue.
     pub first: UriOrder,
+    /// Where a redirect from a seed makes a seed.
+    pub seed_redirects: SeedRedirects,
     /// Whether texts in scripts are taken for links.
     pub reads_scripts: bool,
     /// The hasher of the frontier.
@@ -215,6 +218,7 @@ impl FetchProcessor {
             queues,
             costs: order.queues.cost,
             first: order.queues.first,
+            seed_redirects: order.scope.seed_redirects,
             reads_scripts: order.extraction.scripts,
             hasher,
             retry: order.retry_rules(),

@@ -345,6 +345,13 @@ impl CrawlRecorder {
             lines.extend_from_slice(format!("{line}\n").as_bytes());
         }
         let place = self.files.place_at(self.log_length + length(lines));
+        if let TrySubject::Uri { lease, outcome } = &finished.subject
+            && !outcome.goes_back
+            && outcome.status.came_to_nothing()
+            && let Ok(url) = Url::parse(&lease.uri.uri)
+        {
+            self.quarantine.note_failure(&url);
+        }
         match finished.subject {
             TrySubject::Uri { lease, outcome } => {
                 self.frontier.finish_uri(changes, lease, outcome, place)?;

@@ -9,12 +9,15 @@ use harvest_policy::hops::Hop;
 use crate::outlinks::Outlinks;
 use crate::references;
 
+/// The context of a redirect by the field of this name.
+pub(crate) const LOCATION: &str = "Location:";
+
 /// Adds the links of a head. A `Content-Location` is inferred: nobody was sent there.
 pub(crate) fn header_links(head: &Head, outlinks: &mut Outlinks<'_>) {
     for field in head.fields() {
         let value = text(&field.value);
         match field.name.to_ascii_lowercase().as_slice() {
-            b"location" => outlinks.add_reference(&value, Hop::Redirect, "Location:"),
+            b"location" => outlinks.add_reference(&value, Hop::Redirect, LOCATION),
             b"content-location" => {
                 outlinks.add_reference(&value, Hop::Inferred, "Content-Location:");
             }

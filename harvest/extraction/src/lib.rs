@@ -125,6 +125,13 @@ pub struct Link {
     pub context: &'static str,
 }
 
+impl Link {
+    /// Returns whether the link is where the head of a response redirects to, and no other kind of redirect.
+    pub fn is_location(&self) -> bool {
+        self.hop == Hop::Redirect && self.context == header::LOCATION
+    }
+}
+
 /// The links of a document, and the notes about them for the crawl log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extraction {

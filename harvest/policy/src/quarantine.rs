@@ -177,7 +177,7 @@ impl Quarantine {
     }
 
     /// Takes note of a URI that came to nothing: robots.txt excludes it, its host says 404, or does not answer. Links
-    /// to such URIs are no fruit.
+    /// to URIs of a pattern that mostly does so are no fruit.
     pub fn note_failure(&mut self, url: &Url) {
         self.patterns
             .entry(hash_value(&url_pattern(url)))

@@ -28,6 +28,8 @@ impl FetchStatus {
     pub const UNFETCHABLE: Self = Self(-7);
     /// All tries failed.
     pub const TOO_MANY_RETRIES: Self = Self(-8);
+    /// The host speaks no TLS, or none that the crawler knows.
+    pub const TLS_FAILED: Self = Self(-9);
     /// Something else has to be fetched first.
     pub const DEFERRED: Self = Self(-50);
     /// robots.txt could not be had before.
@@ -89,6 +91,14 @@ impl FetchStatus {
         )
     }
 
+    /// Returns whether a link to the URI has led to nothing that belongs to an archive: its host refuses, lacks or fails
+    /// it, cannot be reached, or must not be asked.
+    pub const fn came_to_nothing(self) -> bool {
+        self.is_failure()
+            || matches!(self, Self::ROBOTS_PRECLUDED | Self::BLOCKED_BY_ADDRESS)
+            || matches!(self.0, 400..)
+    }
+
     /// Returns the status in words, as a clause that follows the name of a URI and a colon.
     pub const fn reason(self) -> &'static str {
         match self {
@@ -100,6 +110,7 @@ impl FetchStatus {
             Self::DOMAIN_PREREQUISITE_FAILED => "its host has no address",
             Self::UNFETCHABLE => "it cannot be fetched by a protocol that is known",
             Self::TOO_MANY_RETRIES => "all tries failed",
+            Self::TLS_FAILED => "its host speaks no TLS that the crawler knows",
             Self::DEFERRED => "something else has to be fetched before",
             Self::ROBOTS_PREREQUISITE_FAILED => "its robots.txt cannot be had",
             Self::OUT_OF_SCOPE => "it is not in the scope",

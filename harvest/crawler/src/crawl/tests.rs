@@ -32,6 +32,7 @@ mod odd_uris;
 mod politeness;
 mod quarantine;
 mod requests;
+mod seeds;
 mod settings;
 mod wire;
 

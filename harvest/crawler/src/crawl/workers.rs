@@ -327,6 +327,7 @@ impl CrawlWorkers {
             FetchError::NoHost(_) | FetchError::Header(_) => FetchStatus::UNFETCHABLE,
             FetchError::Chance(_) => FetchStatus::RUNTIME_EXCEPTION,
             FetchError::Exchange(error) => match error {
+                ExchangeError::Tls { .. } if error.is_lasting() => FetchStatus::TLS_FAILED,
                 ExchangeError::Connect { .. }
                 | ExchangeError::Tls { .. }
                 | ExchangeError::Http2 { .. } => FetchStatus::CONNECT_FAILED,
@@ -337,9 +338,8 @@ impl CrawlWorkers {
             },
         };
         let tries = uri.tries.saturating_add(1);
-        // A server does not grow younger while it is waited for.
-        let is_old = matches!(error, FetchError::Exchange(error) if error.has_old_tls());
-        let is_lasting = is_old || status == FetchStatus::UNFETCHABLE;
+        // A server does not learn another TLS while it is waited for.
+        let is_lasting = matches!(status, FetchStatus::TLS_FAILED | FetchStatus::UNFETCHABLE);
         let after = match purpose {
             FetchPurpose::Page if !is_lasting => {
                 let retry = self.job.order.retry_rules();

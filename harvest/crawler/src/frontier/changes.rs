@@ -73,7 +73,7 @@ impl Frontier {
         changes: &mut FrontierChanges,
         candidate: CandidateUri,
     ) -> Result<bool, DbError> {
-        if !self.mark_seen(changes, candidate.key)? {
+        if !self.mark_candidate(changes, &candidate)? {
             return Ok(false);
         }
         self.enqueue_by_name(changes, candidate.queue, &candidate.uri, candidate.cost)?;
@@ -95,6 +95,48 @@ impl Frontier {
         changes.touched.insert(number);
         self.enqueue(changes, number, uri, cost)?;
         Ok(())
+    }
+
+    /// Notes that a URI was found; returns whether it is to be fetched. A seed is asked for itself, whatever else has its
+    /// canonical form; a link is not, and neither is one to a URI that could not be had.
+    pub(super) fn mark_candidate(
+        &mut self,
+        changes: &mut FrontierChanges,
+        candidate: &CandidateUri,
+    ) -> Result<bool, DbError> {
+        let uri = &candidate.uri.uri;
+        let exact = self.uri_hasher().key_of_exact(uri);
+        if candidate.uri.source.as_ref() == Some(uri) {
+            self.mark_seen(changes, candidate.key)?;
+            return self.mark_seen(changes, exact);
+        }
+        if self.has_failures && self.is_seen(changes, &exact)? {
+            return Ok(false);
+        }
+        self.mark_seen(changes, candidate.key)
+    }
+
+    /// Forgets the canonical form of a URI that could not be had, so that another URI of this form is asked for.
+    fn forget_canonical(
+        &mut self,
+        changes: &mut FrontierChanges,
+        uri: &str,
+    ) -> Result<(), DbError> {
+        let hasher = self.uri_hasher();
+        let exact = hasher.key_of_exact(uri);
+        changes.seen.insert(exact);
+        changes.batch.put(&self.seen, &exact, &SeenUriRow)?;
+        let canonical = hasher.key_of_text(uri);
+        changes.seen.remove(&canonical);
+        self.recent.remove(&canonical);
+        changes.batch.delete(&self.seen, &canonical)?;
+        self.has_failures = true;
+        Ok(())
+    }
+
+    fn is_seen(&self, changes: &FrontierChanges, key: &SeenKey) -> Result<bool, DbError> {
+        let is_recent = self.recent.contains(key) || changes.seen.contains(key);
+        Ok(is_recent || self.seen.get(key)?.is_some())
     }
 
     /// Notes that a URI was seen; returns whether it was not before.
@@ -155,6 +197,8 @@ impl Frontier {
                 ..lease.uri.clone()
             };
             requeued = Some(self.enqueue(changes, lease.queue, &uri, cost)?);
+        } else if outcome.is_lost() {
+            self.forget_canonical(changes, &lease.uri.uri)?;
         }
         changes.touched.insert(lease.queue);
         changes.finished.push(FinishedLease {
@@ -410,6 +454,12 @@ impl RecentKeys {
     /// Returns whether a key was added lately.
     pub(crate) fn contains(&self, key: &SeenKey) -> bool {
         self.newer.contains(key) || self.older.contains(key)
+    }
+
+    /// Forgets a key.
+    pub(crate) fn remove(&mut self, key: &SeenKey) {
+        self.newer.remove(key);
+        self.older.remove(key);
     }
 
     /// Adds a key; the oldest ones are forgotten.

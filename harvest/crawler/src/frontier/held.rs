@@ -50,7 +50,7 @@ impl Frontier {
         pattern: &str,
         candidate: CandidateUri,
     ) -> Result<bool, DbError> {
-        if !self.mark_seen(changes, candidate.key)? {
+        if !self.mark_candidate(changes, &candidate)? {
             return Ok(false);
         }
         let key = (pattern.to_owned(), candidate.uri.uri.clone());

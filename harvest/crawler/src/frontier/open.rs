@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive_db::{Database, DatabaseOptions, DbError, Table};
-use harvest_policy::account::QueueBudget;
+use harvest_policy::account::{QueueAccount, QueueBudget};
 use harvest_policy::cost::CostPolicy;
 use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::turns::{QueueNumber, QueueTurns};
@@ -184,6 +184,7 @@ impl Frontier {
             next_pending: 0,
             waiting: 0,
             recent: RecentKeys::default(),
+            has_failures: false,
         })
     }
 
@@ -266,6 +267,7 @@ impl Frontier {
         rows.sort_by_key(|(_, row)| row.number);
         for (name, row) in rows {
             let number = self.add_queue(name);
+            self.has_failures |= QueueAccount::from(row.account).errors > 0;
             if let Some(queue) = self.queue_mut(number) {
                 queue.account = row.account.into();
                 queue.is_retired = row.is_retired;

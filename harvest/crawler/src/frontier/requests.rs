@@ -58,7 +58,7 @@ impl Frontier {
         }
     }
 
-    /// Notes a URI that counts as a seed, because a seed has led to it or a person has added it.
+    /// Notes a URI that counts as a seed because a seed redirects to it.
     ///
     /// # Errors
     ///
@@ -70,7 +70,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// Returns the URIs that were noted as seeds.
+    /// Returns the URIs that count as seeds because seeds redirect to them.
     ///
     /// # Errors
     ///

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use harvest_extraction::{Link, as_link};
+use harvest_model::order::SeedRedirects;
 use harvest_policy::hops::{Hop, HopPath};
 use harvest_policy::robots::RobotsRules;
 use harvest_policy::status::FetchStatus;
@@ -28,6 +29,11 @@ impl FetchProcessor {
         keys.for_each(|key| recent.insert(key));
     }
 
+    /// Forgets a URI that could not be had: another one of its canonical form is asked for.
+    pub(crate) fn forget_key(&self, key: &SeenKey) {
+        self.recent.lock().remove(key);
+    }
+
     fn is_recent(&self, key: &SeenKey) -> bool {
         let recent = self.recent.lock();
         recent.contains(key)
@@ -44,7 +50,12 @@ impl FetchProcessor {
         let mut found = Vec::new();
         let mut own = HashSet::new();
         let mut seed = None;
-        let is_redirect = matches!(status.number(), 300..=399);
+        // What a browser would follow from a seed: the first of several.
+        let mut moved = links.iter().filter(|link| match status.number() {
+            300..=399 => link.is_location(),
+            _ => link.hop == Hop::Redirect,
+        });
+        let moved = moved.next().map(|link| &link.url);
         let own_key = self.hasher.key_of_text(&from.uri);
         let scope = self.scope.read();
         for link in links {
@@ -59,25 +70,43 @@ impl FetchProcessor {
             }
             let mut key = self.hasher.key_of(&link.url);
             if link.hop == Hop::Redirect && key == own_key && link.url.as_str() != from.uri {
-                key = self.hasher.key_of_redirect(&link.url);
+                key = self.hasher.key_of_exact(link.url.as_str());
             }
-            let becomes_seed = is_redirect
-                && link.hop == Hop::Redirect
+            // The page itself is captured, wherever it lies; the rest of its site where the order says so.
+            let answers_seed = link.hop == Hop::Redirect
+                && moved == Some(&link.url)
                 && path.is_redirected_seed()
                 && path.len() <= MOST_SEED_REDIRECTS;
-            if becomes_seed {
-                seed = Some(link.url.clone());
-            } else {
-                if !own.insert(key) || self.is_recent(&key) {
-                    continue;
+            if answers_seed {
+                if self.becomes_seed(from, &link.url) {
+                    seed = Some(link.url.clone());
                 }
-                if !scope.decide_scope(&link.url, &path).is_accepted() {
-                    continue;
-                }
+            } else if self.is_recent(&key) || !scope.decide_scope(&link.url, &path).is_accepted() {
+                // The same URI may be in the scope by another link: as a part of the page.
+                continue;
             }
-            found.push(self.candidate(from, &link.url, &path, key));
+            if own.insert(link.url.as_str()) {
+                found.push(self.candidate(from, &link.url, &path, key));
+            }
         }
         (found, seed)
+    }
+
+    /// Returns whether the target of a redirect from a seed counts as a seed.
+    fn becomes_seed(&self, from: &FrontierUri, target: &Url) -> bool {
+        match self.seed_redirects {
+            SeedRedirects::Off => false,
+            SeedRedirects::Host => true,
+            SeedRedirects::SameSite => {
+                let seed = from.source.as_ref().unwrap_or(&from.uri);
+                let seed = Url::parse(seed).ok();
+                let site = |url: &Url| {
+                    let host = url.host_str()?;
+                    Some(self.queues.suffixes.registered_domain(host).to_owned())
+                };
+                seed.is_some_and(|seed| site(&seed) == site(target))
+            }
+        }
     }
 
     fn candidate(

@@ -137,7 +137,8 @@ pub(super) fn log_line(
     }
 }
 
-/// Returns the answer to the question for robots.txt, as far as it is read. `None`: the host has not answered.
+/// Returns the answer to the question for robots.txt, as far as it is read. `None`: the host has not answered, or has
+/// broken off: what is missing may be the rule that matters, and the half of one says more than its author did.
 pub(super) fn robots_file(
     fetched: &mut FetchedUri,
     extraction: &Extraction,
@@ -146,6 +147,12 @@ pub(super) fn robots_file(
     let Ok(status) = u16::try_from(status_of(response).number()) else {
         return Ok(None);
     };
+    if matches!(
+        response.truncation,
+        Some(Truncation::Disconnect | Truncation::Time)
+    ) {
+        return Ok(None);
+    }
     let mut file = Vec::new();
     let head = response.head.as_ref();
     let begin = head.map_or(0, |head| head.raw().len() as u64);

@@ -68,6 +68,14 @@ impl CrawlOrder {
         }
     }
 
+    /// Adds what a URI stands for that a seed redirects to: its host at most, whatever the seed stands for.
+    pub fn accept_redirected_seed(&self, target: &Url, accepted: &mut SurtPrefixes) {
+        match self.scope.kind {
+            ScopeKind::Domain | ScopeKind::Host => accepted.add_host(target),
+            ScopeKind::Prefix => accepted.add_directory(target),
+        }
+    }
+
     /// Returns the rule by which queues get their names, with a list of public suffixes.
     pub const fn queue_names(&self, suffixes: Arc<SuffixList>) -> QueueNaming {
         QueueNaming {

@@ -31,6 +31,19 @@ pub enum ScopeKind {
     Prefix,
 }
 
+/// The targets of redirects from seeds that count as seeds. The page that a seed is redirected to is captured in any
+/// case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SeedRedirects {
+    /// Targets in the registered domain of the seed.
+    SameSite,
+    /// Targets wherever they lie, each with its host alone.
+    Host,
+    /// None.
+    Off,
+}
+
 /// The obedience to the rules of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -91,6 +104,10 @@ section! {
     ScopeSettings {
         /// The part of a site that a seed stands for: "domain", "host" or "prefix" (its directory).
         kind: ScopeKind = ScopeKind::Domain,
+        /// Which targets of a seed's redirects (`Location`, or a refresh of its page) count as seeds: "same-site" (those
+        /// in its own domain), "host" (wherever they lie, each with its host: for sites that have moved) or "off". The
+        /// page that the seed leads to is captured in any case.
+        seed_redirects: SeedRedirects = SeedRedirects::SameSite,
         /// The most hops from a seed.
         max_hops: usize = 20,
         /// The most hops from a page to its parts (images, style sheets), wherever they lie; redirects are not counted.

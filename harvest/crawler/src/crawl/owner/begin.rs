@@ -16,7 +16,10 @@ impl CrawlOwner {
         self.progress.failed = totals.errors;
         let accepted = frontier.accepted_seeds().map_err(RecorderError::from)?;
         let added = frontier.added_seeds().map_err(RecorderError::from)?;
-        for url in accepted.iter().chain(&added) {
+        for url in &accepted {
+            self.accept_redirected_seed(url);
+        }
+        for url in &added {
             self.accept_seed(url);
         }
         self.allowed.extend(self.job.order.allowed_networks(&added));

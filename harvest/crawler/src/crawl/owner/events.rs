@@ -177,7 +177,7 @@ impl CrawlOwner {
                 self.progress.failed += u64::from(retry.is_none() && status.is_failure());
                 self.note_seed(&lease.uri, processed.status, processed.after);
                 if let Some(seed) = &processed.seed {
-                    self.accept_seed(seed);
+                    self.accept_redirected_seed(seed);
                     let kept = self.recorder.accept_seed(seed);
                     kept?;
                 }

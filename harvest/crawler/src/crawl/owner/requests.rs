@@ -175,6 +175,13 @@ impl CrawlOwner {
         Ok(self.recorder.schedule_candidates(candidates)?)
     }
 
+    pub(super) fn accept_redirected_seed(&self, url: &Url) {
+        let mut scope = self.processor.scope.write();
+        self.job
+            .order
+            .accept_redirected_seed(url, &mut scope.accepted);
+    }
+
     pub(super) fn accept_seed(&self, url: &Url) {
         let mut scope = self.processor.scope.write();
         let suffixes = &self.processor.queues.suffixes;

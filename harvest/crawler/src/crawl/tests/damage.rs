@@ -221,6 +221,7 @@ async fn damaged_messages_leave_defined_records() {
             page_case("closes in the head", vec![ok("Content-")], &["/ -8 disconnectTrunc,content-size:25 none"]),
             page_case("resets in the head", vec![ok("Content-"), Reset], &["/ -8 disconnectTrunc,content-size:25 none"]),
             page_case("closes in the body", vec![ok("Content-Length: 9\r\n\r\nhello")], &["/ 200 disconnectTrunc,content-size:43 disconnect"]),
+            page_case("resets in a body without a length", vec![ok("\r\nhello"), Reset], &["/ 200 disconnectTrunc,content-size:24 disconnect"]),
             page_case("closes before the body", vec![ok("Content-Length: 9\r\n\r\n")], &["/ 200 disconnectTrunc,content-size:38 disconnect"]),
             case(
                 "sends more than its length",

@@ -198,7 +198,7 @@ async fn http2_is_spoken_where_needed_or_ordered() {
             let last = lines.last().unwrap();
             assert_eq!(
                 (last.status, last.annotations.as_slice()),
-                (-8, &["err=Tls".to_owned()][..])
+                (-9, &["err=Tls".to_owned()][..])
             );
             continue;
         };
@@ -336,7 +336,7 @@ async fn old_tls_ends_at_once() {
     let base = Url::parse(&base).unwrap();
     // A next try would come after a quarter of an hour.
     for (policy, page) in [
-        ("ignore", (-2, "err=OldTls")),
+        ("ignore", (-9, "err=OldTls")),
         ("obey", (-61, "err=Robots")),
     ] {
         let directory = tempfile::tempdir().unwrap();
@@ -346,7 +346,7 @@ async fn old_tls_ends_at_once() {
         let lines = log(directory.path());
         let lines = lines.iter();
         let lines = lines.map(|line| (line.status, line.annotations.join(",")));
-        let expected = [(-2, "err=OldTls"), page];
+        let expected = [(-9, "err=OldTls"), page];
         let expected = expected.map(|(status, annotations)| (status, annotations.to_owned()));
         assert_eq!(lines.collect::<Vec<_>>(), expected, "{policy}");
     }

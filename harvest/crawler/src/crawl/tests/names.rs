@@ -45,7 +45,7 @@ fn answers(host: &str, question: &[u8]) -> (Vec<Vec<u8>>, Duration) {
     let messages = match host {
         "fails.test" => vec![message(2, &[])],
         "refuses.test" => vec![message(5, &[])],
-        "unknown.test" => vec![message(3, &[])],
+        "unknown.test" | "www.unknown.test" | "www.half.test" => vec![message(3, &[])],
         "empty.test" => vec![message(0, &[])],
         "noise.test" => vec![b"no message at all".to_vec()],
         "other.test" => vec![message(0, &[here("another.test")])],
@@ -76,7 +76,7 @@ fn answers(host: &str, question: &[u8]) -> (Vec<Vec<u8>>, Duration) {
     (messages, delay)
 }
 
-async fn name_server() -> SocketAddr {
+pub(super) async fn name_server() -> SocketAddr {
     let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
     let address = socket.local_addr().unwrap();
     tokio::task::spawn(async move {

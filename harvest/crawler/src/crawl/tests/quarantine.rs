@@ -82,3 +82,46 @@ async fn endless_calendar_is_left_and_can_be_freed() {
     // No page was asked for twice.
     assert_eq!(paths.len(), asked.lock().len());
 }
+
+/// Returns a calendar whose days each link to one URI besides that comes to nothing.
+fn calendar(besides: &'static str) -> impl Fn(&str) -> Option<String> {
+    move |path| match path {
+        "/" => Some(page("<a href=/day/1>calendar</a>")),
+        "/robots.txt" => Some(page("User-agent: *\nDisallow: /private/\n")),
+        _ => {
+            let day: u32 = path.strip_prefix("/day/")?.parse().ok()?;
+            let next = day + 1;
+            let besides = besides.replace('N', &day.to_string());
+            Some(page(&format!(
+                "day {day} <a href=/day/{next}>+</a> <a href={besides}>x</a>"
+            )))
+        }
+    }
+}
+
+/// Fails if an endless calendar is crawled without an end because each of its days has a link that comes to nothing: it
+/// is excluded, missing, or its host is dead.
+#[tokio::test]
+async fn links_that_come_to_nothing_are_no_fruit() {
+    for besides in ["/private/N", "/gone/N", "http://127.0.0.1:1/dead/N"] {
+        let (base, asked) = serve_by(Arc::new(calendar(besides))).await;
+        let directory = tempfile::tempdir().unwrap();
+        let order = "quarantine.after_pages = 20\nretry.max_tries = 1\nscope.max_hops = 1000\n\
+                     scope.accept = [\"http://(127.0.0.1:1)\"]\nlimits.max_objects = 1000";
+        let settings = settings(directory.path(), std::slice::from_ref(&base), order);
+        let outcome = crawl(settings).await;
+        assert_eq!(outcome.end, CrawlEnd::Finished, "{besides}");
+        assert_eq!(
+            outcome.quarantined.len(),
+            1,
+            "{besides}: {:?}",
+            outcome.quarantined
+        );
+        let days = asked
+            .lock()
+            .iter()
+            .filter(|path| path.starts_with("/day/"))
+            .count();
+        assert!(days < 200, "{besides}: {days}");
+    }
+}

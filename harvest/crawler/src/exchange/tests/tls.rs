@@ -128,6 +128,43 @@ async fn every_certificate_is_taken_and_judged() {
     }
 }
 
+/// Fails if a body without a length passes for whole though its TLS session has ended without a farewell, or for cut
+/// though it has not (RFC 9112 §9.8).
+#[tokio::test]
+async fn session_without_farewell_cuts_its_body() {
+    let identity = self_signed(false);
+    for (says_farewell, expected) in [(true, None), (false, Some(Truncation::Disconnect))] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let acceptor = TlsAcceptor::from(Arc::new(config(&identity)));
+        tokio::task::spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            let body = "HTTP/1.1 200 OK\r\n\r\nhello";
+            if says_farewell {
+                _ = stream.read_u8().await;
+                stream.write_all(body.as_bytes()).await.unwrap();
+                stream.shutdown().await.unwrap();
+            } else {
+                _ = stream.read_u8().await;
+                stream.write_all(body.as_bytes()).await.unwrap();
+                stream.flush().await.unwrap();
+                let (mut tcp, _) = stream.into_inner();
+                tcp.shutdown().await.unwrap();
+            }
+        });
+        let client = TlsClient::new(RootCertStore::empty()).unwrap();
+        let name = ServerName::try_from("a.test").unwrap();
+        let clock = Clock::system_clock();
+        let limits = ExchangeLimits::default();
+        let tls = Some((&client, name, ProtocolOffer::Http1));
+        let connection = HostConnection::open_connection(address, tls, &limits, &clock);
+        let mut connection = connection.await.unwrap();
+        let exchange = exchange(&mut connection, &clock).await.unwrap();
+        assert_eq!(exchange.response.truncation, expected);
+    }
+}
+
 /// Fails if a host with a TLS of before 2008 is not distinguished from one that is down, or with none at all from both.
 #[tokio::test]
 async fn old_tls_is_distinguished() {
@@ -155,6 +192,7 @@ async fn old_tls_is_distinguished() {
         let error = error.unwrap_err();
         assert!(matches!(error, ExchangeError::Tls { .. }), "{error}");
         assert_eq!(error.has_old_tls(), is_old, "{error}");
+        assert!(error.is_lasting(), "{error}");
         assert!(!error.refuses_protocol(), "{error}");
     }
 }

@@ -126,7 +126,7 @@ async fn damaged_robots_txt_has_defined_meaning() {
                 vec![ok(&format!("Content-Length: 99\r\n\r\n{closing}"))],
                 &[
                     "/robots.txt 200 disconnectTrunc,content-size:65 disconnect",
-                    "/ -9998 robotExcluded none",
+                    "/ -8 err=Robots none",
                 ],
             ),
             robots_case(
