@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use harvest_crawler::frontier::{
-    CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextUri, RecordedPlace,
-    Urgency,
+    CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextStep, NextUri,
+    RecordedPlace, Urgency,
 };
 use harvest_policy::account::QueueLimits;
 use harvest_policy::status::FetchStatus;
@@ -125,7 +125,7 @@ fn take(frontier: &mut Frontier, count: u64) -> Result<(), Box<dyn std::error::E
             let outcome = LeaseOutcome {
                 status: FetchStatus::from_http(200),
                 bytes: 10_000,
-                goes_back: false,
+                next: NextStep::Finish,
                 rests_until: CrawlMoment::ZERO,
             };
             frontier.finish_uri(&mut changes, lease, outcome, RecordedPlace::default())?;

@@ -52,6 +52,16 @@ pub enum DnsError {
     },
 }
 
+impl DnsError {
+    /// Returns whether nobody has answered: a code of failure is an answer.
+    pub const fn is_silence(&self) -> bool {
+        match self {
+            Self::NoAddress(_) => false,
+            Self::Failed { source, .. } => !matches!(source, NetError::Dns(_)),
+        }
+    }
+}
+
 /// A client of name servers.
 ///
 /// ```no_run

@@ -26,6 +26,7 @@ pub(crate) use self::changes::RecentKeys;
 pub use self::open::{ExistingFrontier, FrontierSettings, ResumePoint};
 pub use self::queues::{QueueLengths, QueueSnapshot};
 pub use self::requests::DesiredState;
+use self::retries::RetryKey;
 use self::rows::{BudgetRow, HeldUriRow, PendingOutcomeRow, QueueRestRow, QueueRow, SeenUriRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
 use self::stamp::FrontierStamp;
@@ -35,11 +36,12 @@ mod held;
 mod open;
 mod queues;
 mod requests;
+mod retries;
 mod rows;
 mod stamp;
 
 /// The version of the tables.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// The key of the only row of the table `place`, and of the running time in the table `running`.
 const PLACE: u8 = 0;
@@ -101,16 +103,32 @@ pub struct LeaseOutcome {
     pub status: FetchStatus,
     /// The number of bytes in the records of the try.
     pub bytes: u64,
-    /// Whether the URI goes back to its queue.
-    pub goes_back: bool,
+    /// The way of the URI from here.
+    pub next: NextStep,
     /// The moment until which the queue of the URI rests.
     pub rests_until: CrawlMoment,
+}
+
+/// The way of a URI after a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NextStep {
+    /// The URI leaves the frontier.
+    Finish,
+    /// The URI goes back behind those of its priority: something else was needed first.
+    GoBack,
+    /// The URI waits until a moment, and comes back as the least urgent of its queue, which goes on meanwhile.
+    RetryAt(CrawlMoment),
 }
 
 impl LeaseOutcome {
     /// Returns whether the URI could not be had, and is not tried again.
     pub const fn is_lost(&self) -> bool {
-        !self.goes_back && self.status.is_failure()
+        self.is_final() && self.status.is_failure()
+    }
+
+    /// Returns whether the URI leaves the frontier.
+    pub const fn is_final(&self) -> bool {
+        matches!(self.next, NextStep::Finish)
     }
 }
 
@@ -127,17 +145,25 @@ struct Queue {
     in_flight: u64,
     /// The number of URIs that were ever put into the queue.
     enqueued: u64,
-    /// Whether the last try of the queue failed, and is repeated after a rest.
-    waits_for_retry: bool,
+    /// The URIs that wait for a moment beside the queue.
+    deferred: u64,
     /// The moment at which this process last took a URI out of the queue.
     last_taken: Option<CrawlMoment>,
+}
+
+impl Queue {
+    /// Returns the number of URIs that wait, in the queue or for a moment.
+    fn length(&self) -> u64 {
+        let waiting = self.waiting.values().map(|(count, _)| count);
+        waiting.sum::<u64>().saturating_add(self.deferred)
+    }
 }
 
 /// The frontier of one crawl.
 ///
 /// ```
 /// use harvest_crawler::frontier::{
-///     CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextUri, RecordedPlace, Urgency,
+///     CandidateUri, Frontier, FrontierSettings, FrontierUri, LeaseOutcome, NextStep, NextUri, RecordedPlace, Urgency,
 /// };
 /// use harvest_policy::account::QueueLimits;
 /// use harvest_policy::cost::CostPolicy;
@@ -171,7 +197,7 @@ struct Queue {
 /// let outcome = LeaseOutcome {
 ///     status: FetchStatus::from_http(200),
 ///     bytes: 99,
-///     goes_back: false,
+///     next: NextStep::Finish,
 ///     rests_until: CrawlMoment::ZERO,
 /// };
 /// let place = RecordedPlace { serial: 1, file: "f".to_owned(), file_length: 99, log_length: 9 };
@@ -185,6 +211,8 @@ struct Queue {
 pub struct Frontier {
     database: Database,
     uris: Table<UriKey, FrontierUri>,
+    /// The URIs that wait for a moment, by the moment.
+    retries: Table<RetryKey, FrontierUri>,
     rows: Table<String, QueueRow>,
     seen: Table<SeenKey, SeenUriRow>,
     hosts: Table<String, PrerequisiteRow>,
@@ -222,6 +250,9 @@ pub struct Frontier {
     next_number: u64,
     next_pending: u64,
     waiting: u64,
+    deferred: u64,
+    /// The millisecond since 1970 at which the first URI that waits for a moment comes back.
+    first_due: Option<u64>,
     recent: RecentKeys,
     /// Whether a URI could not be had, of which the canonical form was forgotten.
     has_failures: bool,
@@ -244,9 +275,12 @@ impl Frontier {
     pub fn next(&mut self, now: CrawlMoment) -> Result<NextUri, DbError> {
         let number = match self.turns.next(now) {
             QueueTurn::Of(number) => number,
-            QueueTurn::Later(moment) => return Ok(NextUri::Later(moment)),
-            QueueTurn::Waiting => return Ok(NextUri::Waiting),
-            QueueTurn::Over => return Ok(NextUri::Over),
+            QueueTurn::Later(moment) => {
+                let first = self.next_retry().unwrap_or(moment);
+                return Ok(NextUri::Later(first.min(moment)));
+            }
+            QueueTurn::Waiting => return Ok(self.later_or(NextUri::Waiting)),
+            QueueTurn::Over => return Ok(self.later_or(NextUri::Over)),
         };
         let (lease, has_more) = self.take_first(number)?;
         if let Some(queue) = self.queue_mut(number) {
@@ -254,6 +288,10 @@ impl Frontier {
         }
         self.turns.take_uri(number, has_more);
         Ok(NextUri::Fetch(Box::new(lease)))
+    }
+
+    fn later_or(&self, otherwise: NextUri) -> NextUri {
+        self.next_retry().map_or(otherwise, NextUri::Later)
     }
 
     /// Puts a URI back that was leased and not fetched: it is leased again from its old place, once its queue has
@@ -317,9 +355,9 @@ impl Frontier {
         Ok((lease, has_more))
     }
 
-    /// Returns the number of URIs that wait, those under way not counted.
+    /// Returns the number of URIs that wait, in their queues or for a moment; those under way not counted.
     pub const fn waiting_uris(&self) -> u64 {
-        self.waiting
+        self.waiting.saturating_add(self.deferred)
     }
 
     /// Returns the first URI of each queue that a quota has retired, with the quota: the crawl log says by it why the

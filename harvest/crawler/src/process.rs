@@ -21,7 +21,7 @@ use harvest_policy::hops::{Hop, HopPath, InvalidHop};
 use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, word_sketch};
 use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::scope::Scope;
-use harvest_policy::status::{FetchStatus, RetryRules, TryDecision};
+use harvest_policy::status::{FetchStatus, FinishedAttempt, RetryRules, TryDecision};
 use index_dedup::{DedupError, EarlierCapture};
 use parking_lot::{Mutex, RwLock};
 use url::Url;
@@ -32,6 +32,7 @@ pub use self::novelty::KnownCaptures;
 use crate::capture::{
     CaptureError, CapturedExchange, Novelty, RecordGroup, RecordWriterPool, record_id,
 };
+use crate::exchange::receive::Truncation;
 use crate::fetch::FetchExchange;
 use crate::frontier::{CandidateUri, FrontierUri, RecentKeys, UriHasher};
 
@@ -130,6 +131,10 @@ pub struct ProcessedUri {
     pub ended: Instant,
     /// The bytes of the response as it is recorded.
     pub bytes: u64,
+    /// The time that the host asks for with a 429 or 503.
+    pub retry_after: Option<Duration>,
+    /// The longest answer so far of a URI whose host has broken off, and that is tried again.
+    pub cut: Option<Box<FetchedUri>>,
     /// The answer to the question for robots.txt, of such a fetch and its redirects.
     pub robots: Option<RobotsFile>,
 }
@@ -163,6 +168,8 @@ pub struct FetchProcessor {
     pub hasher: UriHasher,
     /// The rules by which a try is repeated.
     pub retry: RetryRules,
+    /// The longest time of an exchange.
+    pub longest: Duration,
     /// The limits of what is read of a document for its links.
     pub limits: ExtractionLimits,
     /// The means to make records.
@@ -201,6 +208,13 @@ pub struct FetchProcessorSettings<'a> {
     pub known: Option<Arc<KnownCaptures>>,
 }
 
+impl FetchedUri {
+    /// Returns the length of the response as it is recorded.
+    const fn block_length(&self) -> u64 {
+        self.fetched.exchange.response.block_length
+    }
+}
+
 impl FetchProcessor {
     /// Makes a processor that has found no link yet.
     pub fn new(settings: FetchProcessorSettings<'_>) -> Self {
@@ -222,6 +236,7 @@ impl FetchProcessor {
             reads_scripts: order.extraction.scripts,
             hasher,
             retry: order.retry_rules(),
+            longest: order.limits.total.duration(),
             limits: ExtractionLimits {
                 max_links: order.extraction.max_links,
                 ..ExtractionLimits::default()
@@ -233,7 +248,8 @@ impl FetchProcessor {
         }
     }
 
-    /// Processes a fetched URI.
+    /// Processes a fetched URI. `cut`: the longest answer so far, if its host has broken off before; the longer of two
+    /// that are cut is recorded.
     ///
     /// # Errors
     ///
@@ -241,8 +257,17 @@ impl FetchProcessor {
     pub fn process_fetch(
         &self,
         mut fetched: FetchedUri,
+        mut cut: Option<Box<FetchedUri>>,
         purpose: FetchPurpose,
     ) -> Result<ProcessedUri, ProcessError> {
+        let is_cut = self.is_cut(&fetched);
+        if let Some(earlier) = cut.as_mut().filter(|_| is_cut)
+            && earlier.block_length() > fetched.block_length()
+        {
+            earlier.uri = fetched.uri.clone();
+            earlier.ended = fetched.ended;
+            std::mem::swap(earlier.as_mut(), &mut fetched);
+        }
         let response = &mut fetched.fetched.exchange.response;
         let status = status_of(response);
         let retry_after = retry_after(response, fetched.fetched.exchange.began);
@@ -251,7 +276,12 @@ impl FetchProcessor {
         let is_answered = fetched.is_answerable && tries < self.retry.max_tries.max(2);
         let after = match purpose {
             FetchPurpose::Page if is_answered => TryDecision::Deferred,
-            FetchPurpose::Page => self.retry.after_try(status, tries, retry_after),
+            FetchPurpose::Page => self.retry.after_try(FinishedAttempt {
+                status,
+                tries,
+                retry_after,
+                is_cut,
+            }),
             FetchPurpose::Robots | FetchPurpose::Login(_) => TryDecision::Finished(status),
         };
         let mut processed = ProcessedUri {
@@ -266,12 +296,17 @@ impl FetchProcessor {
             duration: fetched.fetched.exchange.duration,
             ended: fetched.ended,
             bytes: response.block_length,
+            retry_after,
+            cut: None,
             robots: None,
         };
         let status = match after {
             TryDecision::Finished(status) => status,
             TryDecision::Deferred => status,
-            TryDecision::RetryAfter(_) => return Ok(processed),
+            TryDecision::RetryAfter(_) => {
+                processed.cut = if is_cut { Some(Box::new(fetched)) } else { cut };
+                return Ok(processed);
+            }
         };
         let hops: HopPath = fetched.uri.hops.parse()?;
         // A demand for a user is recorded, and leads nowhere.
@@ -302,6 +337,17 @@ impl FetchProcessor {
         }
         processed.lines.push(line);
         Ok(processed)
+    }
+
+    /// Returns whether a host has broken off or stopped within its answer. One that goes on for as long as the order lets
+    /// it would go on the next time, too.
+    fn is_cut(&self, fetched: &FetchedUri) -> bool {
+        let exchange = &fetched.fetched.exchange;
+        match exchange.response.truncation {
+            Some(Truncation::Disconnect) => true,
+            Some(Truncation::Time) => exchange.duration < self.longest,
+            Some(Truncation::Length) | None => false,
+        }
     }
 
     /// Returns the place of a URI among those of its queue that are as urgent.

@@ -288,6 +288,30 @@ impl CrawlRecorder {
         Ok(())
     }
 
+    /// Notes for the quarantine that a URI comes to nothing, for now.
+    pub fn note_failure(&mut self, url: &Url) {
+        self.quarantine.note_failure(url);
+    }
+
+    /// Lets a URI wait that was leased and cannot be fetched before a moment.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn defer(&mut self, lease: &UriLease, until: CrawlMoment) -> Result<(), RecorderError> {
+        self.is_synced = false;
+        Ok(self.frontier.defer(lease, until)?)
+    }
+
+    /// Puts URIs back into their queues whose moment has come.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn wake_retries(&mut self, now: CrawlMoment) -> Result<(), RecorderError> {
+        Ok(self.frontier.wake_retries(now)?)
+    }
+
     /// Returns the patterns under quarantine, each with the number of its URIs that are held back.
     ///
     /// # Errors
@@ -346,7 +370,7 @@ impl CrawlRecorder {
         }
         let place = self.files.place_at(self.log_length + length(lines));
         if let TrySubject::Uri { lease, outcome } = &finished.subject
-            && !outcome.goes_back
+            && outcome.is_final()
             && outcome.status.came_to_nothing()
             && let Ok(url) = Url::parse(&lease.uri.uri)
         {

@@ -44,6 +44,7 @@ pub mod cookies;
 pub mod cost;
 pub mod credential;
 pub mod hops;
+pub mod host_rests;
 pub mod politeness;
 pub mod quarantine;
 pub mod queue_name;

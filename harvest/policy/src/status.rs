@@ -99,6 +99,24 @@ impl FetchStatus {
             || matches!(self.0, 400..)
     }
 
+    /// Returns whether the host has answered that it is too busy to answer now.
+    pub const fn asks_for_patience(self) -> bool {
+        matches!(self.0, 429 | 503)
+    }
+
+    /// Returns whether another try may end otherwise.
+    pub const fn may_pass(self) -> bool {
+        self.asks_for_patience()
+            || matches!(
+                self,
+                Self::DNS_FAILED
+                    | Self::CONNECT_FAILED
+                    | Self::CONNECT_LOST
+                    | Self::TIMEOUT
+                    | Self::ROBOTS_PREREQUISITE_FAILED
+            )
+    }
+
     /// Returns the status in words, as a clause that follows the name of a URI and a colon.
     pub const fn reason(self) -> &'static str {
         match self {
@@ -145,19 +163,23 @@ impl fmt::Display for FetchStatus {
 pub struct RetryRules {
     /// The most tries of one URI, the first one included.
     pub max_tries: u32,
-    /// The pause before the next try.
+    /// The pause before the second try: most troubles are short.
+    pub first_delay: Duration,
+    /// The pause before each further try.
     pub delay: Duration,
     /// The longest time that a host may ask for by `Retry-After`.
     pub max_retry_after: Duration,
 }
 
 impl Default for RetryRules {
-    /// Returns 30 tries, 15 minutes apart, as in Heritrix; up to a day where the host says so itself.
+    /// Returns 3 tries, the second after seconds, the third after 5 minutes (NetarchiveSuite's pace); up to an hour where
+    /// the host says so itself.
     fn default() -> Self {
         Self {
-            max_tries: 30,
-            delay: Duration::from_mins(15),
-            max_retry_after: Duration::from_hours(24),
+            max_tries: 3,
+            first_delay: Duration::from_secs(5),
+            delay: Duration::from_mins(5),
+            max_retry_after: Duration::from_hours(1),
         }
     }
 }
@@ -169,40 +191,58 @@ pub enum TryDecision {
     Finished(FetchStatus),
     /// The URI goes back to its queue at once, because something else has to be fetched first. That is no try.
     Deferred,
-    /// The URI goes back to its queue, which rests for this time.
+    /// The URI is tried again after this time; its queue goes on meanwhile.
     RetryAfter(Duration),
 }
 
+/// The end of a try, as far as it decides about the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinishedAttempt {
+    /// The status with which the try ended.
+    pub status: FetchStatus,
+    /// The number of tries so far, this one included.
+    pub tries: u32,
+    /// The time that the host asks for with a 429 or 503.
+    pub retry_after: Option<Duration>,
+    /// Whether the host has broken off, or stopped, within its answer.
+    pub is_cut: bool,
+}
+
 impl RetryRules {
-    /// Decides after the `tries`-th try, which ended with `status`. `retry_after`: the time that the host asks for with
-    /// a 429 or 503.
-    pub fn after_try(
-        &self,
-        status: FetchStatus,
-        tries: u32,
-        retry_after: Option<Duration>,
-    ) -> TryDecision {
-        let asked = retry_after.filter(|_| matches!(status.number(), 429 | 503));
-        let delay = match status {
-            FetchStatus::DEFERRED => return TryDecision::Deferred,
-            FetchStatus::DNS_FAILED
-            | FetchStatus::CONNECT_FAILED
-            | FetchStatus::CONNECT_LOST
-            | FetchStatus::ROBOTS_PREREQUISITE_FAILED => self.delay,
-            // The host asks for patience, and does not say how long.
-            _ if status.number() == 429 && asked.is_none() => self.delay,
-            _ => match asked {
-                Some(asked) => asked.min(self.max_retry_after),
-                None => return TryDecision::Finished(status),
-            },
-        };
+    /// Decides after a try.
+    pub fn after_try(&self, attempt: FinishedAttempt) -> TryDecision {
+        let FinishedAttempt {
+            status,
+            tries,
+            retry_after,
+            is_cut,
+        } = attempt;
+        if status == FetchStatus::DEFERRED {
+            return TryDecision::Deferred;
+        }
+        if !is_cut && !status.may_pass() {
+            return TryDecision::Finished(status);
+        }
         if tries < self.max_tries {
-            TryDecision::RetryAfter(delay)
+            let asked = retry_after.filter(|_| status.asks_for_patience());
+            TryDecision::RetryAfter(match asked {
+                Some(asked) => asked.min(self.max_retry_after),
+                None => self.delay_after(tries),
+            })
         } else if status.is_success() {
             // The host has answered: its last word is what is archived.
             TryDecision::Finished(status)
         } else {
             TryDecision::Finished(FetchStatus::TOO_MANY_RETRIES)
+        }
+    }
+
+    /// Returns the pause after this number of tries that have failed.
+    pub const fn delay_after(&self, tries: u32) -> Duration {
+        if tries <= 1 {
+            self.first_delay
+        } else {
+            self.delay
         }
     }
 }
@@ -214,62 +254,72 @@ mod tests {
     /// Fails if a passing trouble ends a URI, or a lasting one keeps it in its queue.
     #[test]
     fn passing_failures_are_tried_again() {
-        let rules = RetryRules {
-            max_tries: 3,
-            ..RetryRules::default()
-        };
-        let minute = Duration::from_mins(1);
+        let rules = RetryRules::default();
+        let again = TryDecision::RetryAfter;
+        let finished = TryDecision::Finished;
         let http = FetchStatus::from_http;
-        for (status, tries, retry_after, expected) in [
+        let minute = Duration::from_mins(1);
+        for (status, tries, retry_after, is_cut, expected) in [
             (
                 FetchStatus::CONNECT_FAILED,
                 1,
                 None,
-                TryDecision::RetryAfter(rules.delay),
+                false,
+                again(rules.first_delay),
             ),
-            (
-                FetchStatus::DNS_FAILED,
-                2,
-                None,
-                TryDecision::RetryAfter(rules.delay),
-            ),
+            (FetchStatus::DNS_FAILED, 2, None, false, again(rules.delay)),
+            (FetchStatus::TIMEOUT, 2, None, false, again(rules.delay)),
             (
                 FetchStatus::DNS_FAILED,
                 3,
                 None,
-                TryDecision::Finished(FetchStatus::TOO_MANY_RETRIES),
+                false,
+                finished(FetchStatus::TOO_MANY_RETRIES),
             ),
-            (FetchStatus::DEFERRED, 99, None, TryDecision::Deferred),
             (
-                FetchStatus::TIMEOUT,
+                FetchStatus::DEFERRED,
+                99,
+                None,
+                false,
+                TryDecision::Deferred,
+            ),
+            (
+                FetchStatus::TLS_FAILED,
                 1,
                 None,
-                TryDecision::Finished(FetchStatus::TIMEOUT),
+                false,
+                finished(FetchStatus::TLS_FAILED),
             ),
             (
                 FetchStatus::ROBOTS_PRECLUDED,
                 1,
                 None,
-                TryDecision::Finished(FetchStatus::ROBOTS_PRECLUDED),
+                false,
+                finished(FetchStatus::ROBOTS_PRECLUDED),
             ),
-            (http(200), 1, Some(minute), TryDecision::Finished(http(200))),
-            (http(503), 1, None, TryDecision::Finished(http(503))),
-            (http(429), 1, None, TryDecision::RetryAfter(rules.delay)),
-            (http(429), 3, None, TryDecision::Finished(http(429))),
-            (http(503), 1, Some(minute), TryDecision::RetryAfter(minute)),
+            (http(200), 1, Some(minute), false, finished(http(200))),
+            (http(200), 1, None, true, again(rules.first_delay)),
+            (http(200), 3, None, true, finished(http(200))),
+            (http(503), 1, None, false, again(rules.first_delay)),
+            (http(429), 2, None, false, again(rules.delay)),
+            (http(429), 3, None, false, finished(http(429))),
+            (http(503), 1, Some(minute), false, again(minute)),
             (
                 http(429),
                 1,
                 Some(minute * 10_000),
-                TryDecision::RetryAfter(rules.max_retry_after),
+                false,
+                again(rules.max_retry_after),
             ),
-            (http(429), 3, Some(minute), TryDecision::Finished(http(429))),
+            (http(429), 3, Some(minute), false, finished(http(429))),
         ] {
-            assert_eq!(
-                rules.after_try(status, tries, retry_after),
-                expected,
-                "{status} after {tries}"
-            );
+            let attempt = FinishedAttempt {
+                status,
+                tries,
+                retry_after,
+                is_cut,
+            };
+            assert_eq!(rules.after_try(attempt), expected, "{status} after {tries}");
         }
     }
 

@@ -68,6 +68,17 @@ pub enum CrawlNotice {
         /// The time without any progress after which the crawl ends.
         idle: Duration,
     },
+    /// A host that could not be reached for too long is given up: its URIs are recorded as failed.
+    HostGivenUp {
+        /// The host and its port.
+        host: String,
+        /// The time for which the host could not be reached.
+        unreachable: Duration,
+        /// The number of its URIs that wait.
+        waiting: u64,
+    },
+    /// No name server answers, in the words of the resolver: what needs one waits.
+    NoNameServer(String),
     /// Less than [`super::MIN_FREE`] is left on the disk: nothing is fetched until there is more.
     LacksSpace,
 }

@@ -13,6 +13,7 @@ use archive_daemon::clock::Clock;
 use harvest_model::HarvestJob;
 use harvest_policy::address::AddressNetwork;
 use harvest_policy::address_turns::{AddressTurns, RequestTicket};
+use harvest_policy::host_rests::{HostRests, HostStanding};
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::CrawlMoment;
 use tokio::sync::{mpsc, watch};
@@ -25,17 +26,20 @@ use super::{
     CrawlSettings,
 };
 use crate::archive_files::ClosedFile;
-use crate::frontier::{FrontierUri, LeaseOutcome, NextUri, SeenKey, UriLease};
+use crate::frontier::{FrontierUri, LeaseOutcome, NextStep, NextUri, SeenKey, UriLease};
 use crate::process::{FetchProcessor, FetchPurpose};
 use crate::recorder::{CrawlRecorder, FinishedTry, MOST_IN_BATCH, TrySubject};
 
+use self::cut_answers::CutAnswers;
 use self::running_time::RunningTime;
 
 mod begin;
+mod cut_answers;
 mod ending;
 mod events;
 mod login;
 mod requests;
+mod rests;
 mod running_time;
 mod steps;
 
@@ -65,6 +69,8 @@ struct InFlightUri {
     url: Url,
     /// The connection that fetches the URI; `None` before and after its fetch.
     fetching: Option<FetchConnection>,
+    /// The addresses of the host that may be asked, once they are known.
+    addresses: Vec<IpAddr>,
     /// Whether the URI has waited for robots.txt: then it is not put back while others wait for its address.
     has_waited: bool,
 }
@@ -107,6 +113,10 @@ pub(super) struct CrawlOwner {
     channels: OwnerChannels,
     begin: Instant,
     hosts: HostAnswers,
+    /// The hosts in trouble.
+    rests: HostRests,
+    /// The longest answers so far of URIs whose hosts have broken off, and that are tried again.
+    cut_answers: CutAnswers,
     turns: AddressTurns,
     in_flight: HashMap<RequestTicket, InFlightUri>,
     next_ticket: RequestTicket,
@@ -139,6 +149,7 @@ pub(super) struct CrawlOwner {
     /// The seeds whose last try has failed.
     failing_seeds: BTreeMap<String, FetchStatus>,
     told_seeds: usize,
+    told_hosts: usize,
 }
 
 /// The means of an owner.
@@ -164,6 +175,7 @@ impl CrawlOwner {
         let connections = job.order.queues.connections.get().into();
         let max_fetches = job.order.limits.max_fetches.get().into();
         let running = recorder.frontier().running_time();
+        let job_retry = job.order.retry_rules();
         Self {
             recorder,
             allowed: job.order.allowed_networks(&job.seeds),
@@ -175,6 +187,8 @@ impl CrawlOwner {
             channels,
             begin,
             hosts: HostAnswers::default(),
+            rests: HostRests::new(job_retry),
+            cut_answers: CutAnswers::default(),
             turns: AddressTurns::new(connections),
             in_flight: HashMap::new(),
             next_ticket: 0,
@@ -197,6 +211,7 @@ impl CrawlOwner {
             lacks_space_since: None,
             failing_seeds: BTreeMap::new(),
             told_seeds: 0,
+            told_hosts: 0,
         }
     }
 
@@ -277,7 +292,7 @@ impl CrawlOwner {
             return Ok(());
         }
         let is_over = |finished: &FinishedTry| match &finished.subject {
-            TrySubject::Uri { outcome, .. } => !outcome.goes_back,
+            TrySubject::Uri { outcome, .. } => outcome.is_final(),
             TrySubject::Prerequisite { .. } => false,
         };
         if self.finished.iter().any(is_over) {
@@ -321,6 +336,7 @@ impl CrawlOwner {
         let now = self.now();
         self.running.set_running(now, !self.holds_fetches());
         self.check_limits(now);
+        self.recorder.wake_retries(now)?;
         while let Some(ticket) = self.released.pop_front() {
             self.advance_request(ticket)?;
         }
@@ -376,11 +392,16 @@ impl CrawlOwner {
             let outcome = LeaseOutcome {
                 status: FetchStatus::BLOCKED_BY_USER,
                 bytes: 0,
-                goes_back: false,
+                next: NextStep::Finish,
                 rests_until: CrawlMoment::ZERO,
             };
             self.recorder.hold_back(&pattern, lease, outcome)?;
             return Ok(false);
+        }
+        let standing = self.host_standing(&url);
+        if standing != HostStanding::Open {
+            self.leave_to_host(lease, &url, standing)?;
+            return Ok(standing == HostStanding::GivenUp);
         }
         let ticket = self.add_in_flight(InFlightSubject::Uri(lease), uri, url);
         self.advance_request(ticket)?;
@@ -400,6 +421,7 @@ impl CrawlOwner {
             uri,
             url,
             fetching: None,
+            addresses: Vec::new(),
             has_waited: false,
         };
         self.in_flight.insert(ticket, flight);
@@ -415,6 +437,16 @@ impl CrawlOwner {
             let Some((ticket, address)) = self.may_go.pop_front() else {
                 return;
             };
+            // The host may have got into trouble since.
+            let rests = self.in_flight.get(&ticket).is_some_and(|flight| {
+                matches!(flight.subject, InFlightSubject::Uri(_))
+                    && self.host_standing(&flight.url) != HostStanding::Open
+            });
+            if rests && self.end.is_none() {
+                self.turns.end_request(address, CrawlMoment::ZERO);
+                self.released.push_back(ticket);
+                continue;
+            }
             let Some(flight) = self
                 .in_flight
                 .get_mut(&ticket)
@@ -434,6 +466,7 @@ impl CrawlOwner {
             self.fetching += 1;
             let command = FetchCommand {
                 ticket,
+                cut: self.cut_answers.take_answer(&flight.uri.uri),
                 uri: flight.uri.clone(),
                 url: flight.url.clone(),
                 address,

@@ -34,6 +34,7 @@ mod quarantine;
 mod requests;
 mod seeds;
 mod settings;
+mod troubles;
 mod wire;
 
 /// The paths that hosts were asked for, in order.

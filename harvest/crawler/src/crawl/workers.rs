@@ -13,7 +13,7 @@ use archive_formats::date::Stamp;
 use archive_formats::digest::{Algorithm, digest_bytes};
 use harvest_model::{CrawlOrder, HarvestJob};
 use harvest_policy::address_turns::RequestTicket;
-use harvest_policy::status::{FetchStatus, TryDecision};
+use harvest_policy::status::{FetchStatus, FinishedAttempt, TryDecision};
 use index_dedup::EarlierCapture;
 use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
@@ -47,6 +47,8 @@ pub(super) enum WorkerCommand {
 pub(super) struct FetchCommand {
     pub(super) ticket: RequestTicket,
     pub(super) uri: FrontierUri,
+    /// The longest answer so far, if the host has broken off before.
+    pub(super) cut: Option<Box<FetchedUri>>,
     pub(super) url: Url,
     pub(super) address: IpAddr,
     pub(super) connection: u32,
@@ -194,6 +196,7 @@ impl CrawlWorkers {
         let FetchCommand {
             ticket,
             uri,
+            cut,
             url,
             address,
             connection,
@@ -226,8 +229,19 @@ impl CrawlWorkers {
             limits: exchange_limits(&self.job.order, &url),
         };
         let start = self.clock.instant();
-        let (fetched, is_answerable) = match self.fetch_with_login(fetch, purpose).await {
-            Ok(fetched) => fetched,
+        let (fetched, cut) = match self.fetch_with_login(fetch, purpose).await {
+            Ok((fetched, is_answerable)) => {
+                let fetched = FetchedUri {
+                    uri,
+                    url,
+                    connection,
+                    fetched,
+                    ended: self.clock.instant(),
+                    condition,
+                    is_answerable,
+                };
+                (fetched, cut)
+            }
             Err(FetchError::Exchange(ExchangeError::Storage(error))) => {
                 return WorkerEvent::Fetched {
                     ticket,
@@ -235,26 +249,25 @@ impl CrawlWorkers {
                 };
             }
             Err(error) => {
-                let processed = self.failed_try(&uri, connection, &error, start, purpose);
-                return WorkerEvent::Fetched {
-                    ticket,
-                    result: Ok(Box::new(processed)),
-                };
+                let mut processed = self.failed_try(&uri, connection, &error, start, purpose);
+                let is_final = matches!(processed.after, TryDecision::Finished(_));
+                match cut {
+                    // What came before is all there is.
+                    Some(cut) if is_final => (FetchedUri { uri, ..*cut }, None),
+                    cut => {
+                        processed.cut = cut;
+                        return WorkerEvent::Fetched {
+                            ticket,
+                            result: Ok(Box::new(processed)),
+                        };
+                    }
+                }
             }
-        };
-        let fetched = FetchedUri {
-            uri,
-            url,
-            connection,
-            fetched,
-            ended: self.clock.instant(),
-            condition,
-            is_answerable,
         };
         let processor = Arc::clone(&self.processor);
         let work = move || {
             archive_daemon::run::catch_panic(|| {
-                processor.process_fetch(fetched, purpose).map(Box::new)
+                processor.process_fetch(fetched, cut, purpose).map(Box::new)
             })
         };
         match tokio::task::spawn_blocking(work).await {
@@ -343,7 +356,12 @@ impl CrawlWorkers {
         let after = match purpose {
             FetchPurpose::Page if !is_lasting => {
                 let retry = self.job.order.retry_rules();
-                retry.after_try(status, tries, None)
+                retry.after_try(FinishedAttempt {
+                    status,
+                    tries,
+                    retry_after: None,
+                    is_cut: false,
+                })
             }
             _ => TryDecision::Finished(status),
         };
@@ -385,6 +403,8 @@ impl CrawlWorkers {
             duration: ended.saturating_duration_since(start),
             ended,
             bytes: 0,
+            retry_after: None,
+            cut: None,
             robots: None,
         }
     }

@@ -11,7 +11,8 @@ use super::rows::{
     PendingOutcomeRow, PrerequisiteRow, QueueRestRow, QueueRow, RecordedPlace, SeenUriRow, UndoRow,
 };
 use super::{
-    CandidateUri, Frontier, FrontierUri, LeaseOutcome, SeenKey, UriKey, UriLease, UriPriority,
+    CandidateUri, Frontier, FrontierUri, LeaseOutcome, NextStep, RetryKey, SeenKey, UriKey,
+    UriLease, UriPriority,
 };
 
 /// The shortest rest of a queue that is kept for the next process.
@@ -24,6 +25,8 @@ pub struct FrontierChanges {
     /// The URIs that the batch makes seen.
     seen: HashSet<SeenKey>,
     queued: Vec<UriKey>,
+    /// The URIs that wait for a moment.
+    pub(super) deferred: Vec<RetryKey>,
     finished: Vec<FinishedLease>,
     prerequisites: Vec<(String, RecordedPlace)>,
     touched: BTreeSet<QueueNumber>,
@@ -57,6 +60,7 @@ impl Frontier {
             batch: self.database.batch(),
             seen: HashSet::new(),
             queued: Vec::new(),
+            deferred: Vec::new(),
             finished: Vec::new(),
             prerequisites: Vec::new(),
             touched: BTreeSet::new(),
@@ -175,8 +179,7 @@ impl Frontier {
         Ok(key)
     }
 
-    /// Notes the outcome of a lease: its URI leaves the frontier, or goes back behind those of its priority. `place`:
-    /// the place behind its records and its line.
+    /// Notes the outcome of a lease: its URI leaves the frontier, or comes back as the outcome says. `place`: the place behind its records and its line.
     ///
     /// # Errors
     ///
@@ -189,17 +192,21 @@ impl Frontier {
         place: RecordedPlace,
     ) -> Result<(), DbError> {
         changes.batch.delete(&self.uris, &lease.key)?;
-        let mut requeued = None;
-        if outcome.goes_back {
-            let (_, _, cost, _) = lease.key;
-            let uri = FrontierUri {
-                tries: lease.uri.tries.saturating_add(1),
-                ..lease.uri.clone()
-            };
-            requeued = Some(self.enqueue(changes, lease.queue, &uri, cost)?);
-        } else if outcome.is_lost() {
+        if outcome.is_lost() {
             self.forget_canonical(changes, &lease.uri.uri)?;
         }
+        let requeued = match outcome.next {
+            NextStep::Finish => None,
+            NextStep::GoBack => {
+                let (_, _, cost, _) = lease.key;
+                let uri = FrontierUri {
+                    tries: lease.uri.tries.saturating_add(1),
+                    ..lease.uri.clone()
+                };
+                Some(self.enqueue(changes, lease.queue, &uri, cost)?)
+            }
+            NextStep::RetryAt(moment) => Some(self.put_retry(changes, &lease, moment)?),
+        };
         changes.touched.insert(lease.queue);
         changes.finished.push(FinishedLease {
             lease,
@@ -266,6 +273,12 @@ impl Frontier {
         }
         for (queue, urgency, cost, number) in changes.queued {
             self.count(QueueNumber(queue), (urgency, cost), number);
+            if let Some(queue) = self.queue_mut(QueueNumber(queue)) {
+                queue.enqueued = queue.enqueued.saturating_add(1);
+            }
+        }
+        for key in changes.deferred {
+            self.count_deferred(key);
         }
         for (number, outcome) in settled {
             self.end_turn(number, &outcome);
@@ -301,15 +314,11 @@ impl Frontier {
         let limits = self.queue_limits(lease.queue);
         let cost = self.cost.uri_cost(&lease.uri.uri, lease.uri.via.as_deref());
         let mut account = None;
-        // A host that has answered, and asks for patience, is not one that does not answer.
-        let waits_for_retry = outcome.goes_back && !outcome.status.is_success();
         let row = QueueRestRow {
             until: self.time_of(outcome.rests_until).as_millisecond(),
-            waits_for_retry,
         };
         let rest = outcome.rests_until;
         if let Some(queue) = self.queue_mut(lease.queue) {
-            queue.waits_for_retry = waits_for_retry;
             let taken = queue.last_taken.unwrap_or_default();
             if rest.saturating_sub(taken) >= KEPT_REST {
                 batch.put(&self.rests, &lease.queue.0, &row)?;
@@ -321,7 +330,7 @@ impl Frontier {
             let status = outcome.status;
             let bytes = outcome.bytes;
             queue.account.charge_fetch(status, bytes, cost, &limits);
-            if outcome.goes_back {
+            if !outcome.is_final() {
                 // The outcome costs a try and is no object: a failure, or a demand for a user that a later try answers.
                 queue.account.successes = before.successes;
                 queue.account.bytes = before.bytes;
@@ -340,11 +349,11 @@ impl Frontier {
     }
 
     /// Counts a URI that waits.
-    fn count(&mut self, queue_number: QueueNumber, priority: UriPriority, number: u64) {
+    pub(super) fn count(&mut self, queue_number: QueueNumber, priority: UriPriority, number: u64) {
         if let Some(queue) = self.queue_mut(queue_number) {
-            let (count, _) = queue.waiting.entry(priority).or_insert((0, number));
+            let (count, from) = queue.waiting.entry(priority).or_insert((0, number));
             *count += 1;
-            queue.enqueued = queue.enqueued.saturating_add(1);
+            *from = (*from).min(number);
             self.waiting = self.waiting.saturating_add(1);
             let precedence = self.queue_precedence(queue_number);
             self.turns.add_uri(queue_number, precedence);

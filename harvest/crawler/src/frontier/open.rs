@@ -20,7 +20,7 @@ use super::{Frontier, PLACE, QueueSnapshot, VERSION};
 const SEEN_KEY: u8 = 0;
 
 /// The longest rest that is believed after a restart: the clock may have been set back meanwhile.
-const LONGEST_REST: Duration = Duration::from_hours(48);
+pub(super) const LONGEST_REST: Duration = Duration::from_hours(48);
 
 /// The settings of a frontier.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub struct ResumePoint {
 fn stamp_and_options(directory: &Path) -> Result<(FrontierStamp, DatabaseOptions), DbError> {
     let tables = [
         "queue", "queues", "seen", "hosts", "pending", "place", "accepted", "held", "patterns",
-        "key", "added", "rejected", "budgets", "rests", "running",
+        "key", "added", "rejected", "budgets", "rests", "running", "retries",
     ];
     let options = DatabaseOptions::new("frontier", VERSION, &tables).syncs_later();
     let (stamp, reach) = FrontierStamp::open(directory)?;
@@ -155,6 +155,7 @@ impl Frontier {
         }
         Ok(Self {
             uris: database.table("queue")?,
+            retries: database.table("retries")?,
             rows: database.table("queues")?,
             seen: database.table("seen")?,
             hosts: database.table("hosts")?,
@@ -183,6 +184,8 @@ impl Frontier {
             next_number: 0,
             next_pending: 0,
             waiting: 0,
+            deferred: 0,
+            first_due: None,
             recent: RecentKeys::default(),
             has_failures: false,
         })
@@ -206,6 +209,7 @@ impl Frontier {
         let taken_back = lost.len() as u64;
         let mut batch = self.database.batch();
         let names = self.queue_names()?;
+        let mut requeued_places = HashSet::new();
         // The last one first, so that each queue ends up with its oldest account.
         for row in lost.into_iter().rev() {
             match row.undo {
@@ -218,6 +222,7 @@ impl Frontier {
                     batch.put(&self.uris, &key, &uri)?;
                     if let Some(key) = requeued {
                         batch.delete(&self.uris, &key)?;
+                        requeued_places.insert(key);
                     }
                     if let Some(name) = names.get(&QueueNumber(key.0)) {
                         let row = QueueRow {
@@ -229,6 +234,15 @@ impl Frontier {
                     }
                 }
                 UndoRow::Prerequisite(uri) => batch.delete(&self.hosts, &uri)?,
+            }
+        }
+        if !requeued_places.is_empty() {
+            // Such a URI waits in its queue or for a moment, whichever came since.
+            for row in self.retries.scan()? {
+                let (key, _) = row?;
+                if requeued_places.contains(&key.1) {
+                    batch.delete(&self.retries, &key)?;
+                }
             }
         }
         batch.clear_table(&self.pending)?;
@@ -302,6 +316,7 @@ impl Frontier {
                 }
             }
         }
+        self.read_retries()?;
         self.read_rests()
     }
 
@@ -312,15 +327,12 @@ impl Frontier {
             let (number, row) = row?;
             let until = Timestamp::from_millisecond(row.until).unwrap_or(self.begin);
             if until > self.begin {
-                rests.push((QueueNumber(number), until, row.waits_for_retry));
+                rests.push((QueueNumber(number), until));
             }
         }
-        for (number, until, waits_for_retry) in rests {
+        for (number, until) in rests {
             let until = self.moment_of(until).min(LONGEST_REST);
             self.turns.set_rest(number, until);
-            if let Some(queue) = self.queue_mut(number) {
-                queue.waits_for_retry = waits_for_retry;
-            }
         }
         Ok(())
     }

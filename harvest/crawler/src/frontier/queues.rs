@@ -70,8 +70,10 @@ impl Frontier {
     /// [`DbError`] if they cannot be read.
     pub fn remaining_by_domain(&self) -> Result<BTreeMap<String, u64>, DbError> {
         let mut remaining = BTreeMap::new();
-        for row in self.uris.scan()? {
-            let (_, uri) = row?;
+        let queued = self.uris.scan()?.map(|row| row.map(|(_, uri)| uri));
+        let deferred = self.retries.scan()?.map(|row| row.map(|(_, uri)| uri));
+        for uri in queued.chain(deferred) {
+            let uri = uri?;
             let url = Url::parse(&uri.uri).ok();
             let host = url.as_ref().and_then(Url::host_str).unwrap_or("-");
             match remaining.get_mut(host) {
@@ -99,7 +101,7 @@ impl Frontier {
     pub fn queue_lengths(&self) -> QueueLengths {
         let mut lengths = QueueLengths::default();
         for queue in &self.queues {
-            let length = queue.waiting.values().map(|(count, _)| count).sum::<u64>();
+            let length = queue.length();
             lengths.longest = lengths.longest.max(length);
             lengths.not_empty += u64::from(length > 0);
         }
@@ -109,12 +111,10 @@ impl Frontier {
         lengths
     }
 
-    /// Returns whether each queue that may go on rests after a failed try.
-    pub fn has_only_retries(&self) -> bool {
-        let waiting = self.queues.iter().filter(|queue| !queue.waiting.is_empty());
-        waiting
-            .filter(|queue| !queue.is_retired)
-            .all(|queue| queue.waits_for_retry)
+    /// Returns whether a queue that may go on has a URI that waits for nothing but its turn.
+    pub fn has_fresh_uris(&self) -> bool {
+        let may_go_on = self.queues.iter().filter(|queue| !queue.is_retired);
+        may_go_on.into_iter().any(|queue| !queue.waiting.is_empty())
     }
 
     /// Returns the precedence of a queue.
@@ -143,7 +143,7 @@ impl Frontier {
                 name: queue.name.clone(),
                 state,
                 precedence: queue.limits.precedence,
-                size: queue.waiting.values().map(|(count, _)| count).sum(),
+                size: queue.length(),
                 enqueued: queue.enqueued,
                 account: queue.account,
                 limits: self.limits_of(queue),

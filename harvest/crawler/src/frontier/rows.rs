@@ -18,6 +18,8 @@ pub enum Urgency {
     Medium,
     /// All other URIs.
     Normal,
+    /// URIs whose last try has failed: after all others.
+    Retry,
 }
 
 /// A URI to be fetched.
@@ -89,8 +91,6 @@ pub(super) struct AccountRow {
 pub(super) struct QueueRestRow {
     /// The millisecond since 1970 until which it rests.
     pub(super) until: i64,
-    /// Whether a failed try is repeated then.
-    pub(super) waits_for_retry: bool,
 }
 
 impl TableValue for QueueRestRow {}

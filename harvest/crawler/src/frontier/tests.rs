@@ -72,8 +72,24 @@ fn schedule(frontier: &mut Frontier, uris: &[&str]) -> usize {
     new
 }
 
+/// The moment at which leases are taken.
+const NOW: CrawlMoment = CrawlMoment::from_secs(1_000_000);
+
+fn retry(frontier: &mut Frontier, lease: UriLease, until: CrawlMoment) {
+    let mut changes = frontier.begin_changes();
+    let outcome = LeaseOutcome {
+        status: FetchStatus::CONNECT_LOST,
+        next: NextStep::RetryAt(until),
+        ..outcome(true)
+    };
+    frontier
+        .finish_uri(&mut changes, lease, outcome, place(9))
+        .unwrap();
+    frontier.commit_changes(changes).unwrap();
+}
+
 fn lease(frontier: &mut Frontier) -> Option<UriLease> {
-    match frontier.next(CrawlMoment::from_secs(1_000_000)).unwrap() {
+    match frontier.next(NOW).unwrap() {
         NextUri::Fetch(lease) => Some(*lease),
         NextUri::Later(_) | NextUri::Waiting | NextUri::Over => None,
     }
@@ -83,7 +99,11 @@ fn outcome(goes_back: bool) -> LeaseOutcome {
     LeaseOutcome {
         status: FetchStatus::from_http(200),
         bytes: 1000,
-        goes_back,
+        next: if goes_back {
+            NextStep::GoBack
+        } else {
+            NextStep::Finish
+        },
         rests_until: CrawlMoment::ZERO,
     }
 }
@@ -317,11 +337,18 @@ fn random_crawls_fetch_every_uri_once() {
                 _ => {
                     let at = usize::try_from(below(under_way.len() as u64)).unwrap();
                     let lease: UriLease = under_way.swap_remove(at);
-                    let goes_back = below(4) == 0;
-                    if !goes_back {
-                        assert!(fetched.insert(lease.uri.uri.clone()), "fetched again");
+                    let until = CrawlMoment::from_secs(below(2_000_000));
+                    match below(8) {
+                        0 => finish(&mut frontier, lease, true),
+                        1 => retry(&mut frontier, lease, until),
+                        2 => frontier.defer(&lease, until).unwrap(),
+                        3 => frontier.put_back(&lease, CrawlMoment::ZERO),
+                        _ => {
+                            assert!(fetched.insert(lease.uri.uri.clone()), "fetched again");
+                            finish(&mut frontier, lease, false);
+                        }
                     }
-                    finish(&mut frontier, lease, goes_back);
+                    frontier.wake_retries(NOW).unwrap();
                 }
             }
             let waits = scheduled.len() - fetched.len() - under_way.len();
@@ -331,6 +358,8 @@ fn random_crawls_fetch_every_uri_once() {
             assert!(fetched.insert(lease.uri.uri.clone()));
             finish(&mut frontier, lease, false);
         }
+        frontier.wake_retries(NOW * 2).unwrap();
+        assert_eq!(frontier.deferred_uris(), 0);
         while let Some(lease) = lease(&mut frontier) {
             assert!(fetched.insert(lease.uri.uri.clone()), "fetched again");
             finish(&mut frontier, lease, false);

@@ -6,7 +6,7 @@ use harvest_policy::status::FetchStatus;
 
 use super::*;
 use crate::capture::{RecordWriterPool, ResourceBlock, record_id};
-use crate::frontier::{FrontierUri, Urgency};
+use crate::frontier::{FrontierUri, NextStep, Urgency};
 
 mod damage;
 
@@ -92,7 +92,7 @@ fn finished(lease: UriLease) -> FinishedTry {
     let outcome = LeaseOutcome {
         status: FetchStatus::from_http(200),
         bytes: 1,
-        goes_back: false,
+        next: NextStep::Finish,
         rests_until: CrawlMoment::ZERO,
     };
     FinishedTry {

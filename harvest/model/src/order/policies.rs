@@ -173,6 +173,7 @@ impl CrawlOrder {
     pub const fn retry_rules(&self) -> RetryRules {
         RetryRules {
             max_tries: self.retry.max_tries.get(),
+            first_delay: self.retry.first_delay.duration(),
             delay: self.retry.delay.duration(),
             max_retry_after: self.retry.max_retry_after.duration(),
         }

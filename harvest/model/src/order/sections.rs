@@ -224,11 +224,14 @@ section! {
     /// Failures that pass: no address, no connection, "come back later".
     RetrySettings {
         /// The most tries of one URI, the first one included.
-        max_tries: NonZeroU32 = NonZeroU32::MIN.saturating_add(29),
-        /// The pause before the next try.
-        delay: Period = Period::from_secs(15 * 60),
+        max_tries: NonZeroU32 = NonZeroU32::MIN.saturating_add(2),
+        /// The pause before the second try of a URI; its queue goes on meanwhile. A host that cannot be reached, or is too
+        /// busy, rests for as long.
+        first_delay: Period = Period::from_secs(5),
+        /// The pause before each further try. A host that cannot be reached for `max_tries` times this is given up.
+        delay: Period = Period::from_secs(5 * 60),
         /// The longest pause that a host may ask for (Retry-After).
-        max_retry_after: Period = Period::from_secs(24 * 60 * 60),
+        max_retry_after: Period = Period::from_secs(60 * 60),
     }
 }
 

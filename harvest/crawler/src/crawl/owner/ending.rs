@@ -13,7 +13,7 @@ use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC};
 use crate::crawl::log_line::crawl_log_line;
 use crate::crawl::workers::WorkerCommand;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
-use crate::frontier::{FrontierUri, LeaseOutcome};
+use crate::frontier::{FrontierUri, LeaseOutcome, NextStep};
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// The time for which fetches under way may go on when the crawl is to end, or has no room left.
@@ -114,7 +114,8 @@ impl CrawlOwner {
         self.recorder.quarantine().held_patterns().count() as u64
     }
 
-    /// Returns whether nothing was finished for too long, and only tries that failed before are left.
+    /// Returns whether nothing was finished for too long, and no URI is left that waits for nothing but its turn, or for
+    /// a host that has asked for patience.
     fn is_idle(&self, now: CrawlMoment) -> bool {
         let idle = self.job.order.limits.idle.duration();
         !self.holds_fetches()
@@ -122,7 +123,13 @@ impl CrawlOwner {
             && self.finished.is_empty()
             && now.saturating_sub(self.last_finished) >= idle
             && self.recorder.frontier().waiting_uris() > 0
-            && self.recorder.frontier().has_only_retries()
+            && !self.recorder.frontier().has_fresh_uris()
+            && !self.rests.has_busy_hosts(now)
+            && self
+                .recorder
+                .frontier()
+                .next_retry()
+                .is_none_or(|due| due > now)
     }
 
     /// Ends all fetches under way; their URIs come again.
@@ -264,7 +271,7 @@ impl CrawlOwner {
             let outcome = LeaseOutcome {
                 status,
                 bytes: 0,
-                goes_back: false,
+                next: NextStep::Finish,
                 rests_until: Duration::ZERO,
             };
             self.finished.push(FinishedTry {

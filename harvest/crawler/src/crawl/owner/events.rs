@@ -5,18 +5,19 @@ use std::time::Duration;
 use harvest_model::order::RobotsPolicy;
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
+use harvest_policy::host_rests::HostTrouble;
 use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{FetchStatus, TryDecision};
 
 use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC};
 use crate::capture::RecordGroup;
-use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
 use crate::crawl::log_line::crawl_log_line;
 use crate::crawl::workers::WorkerEvent;
+use crate::crawl::{CrawlError, CrawlNotice};
 use crate::dns::{DnsAnswer, DnsError};
-use crate::frontier::{LeaseOutcome, PrerequisiteRow};
+use crate::frontier::{LeaseOutcome, NextStep, PrerequisiteRow};
 use crate::process::{ProcessedUri, RobotsFile};
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
@@ -75,6 +76,8 @@ impl CrawlOwner {
                         duration: Duration::ZERO,
                         ended: now,
                         bytes: 0,
+                        retry_after: None,
+                        cut: None,
                         robots: None,
                     },
                 )
@@ -110,6 +113,10 @@ impl CrawlOwner {
             line.hops = first.uri.hops_to(Hop::Prerequisite);
         }
         let now = self.clock.now();
+        let url = first.map(|first| first.url.clone());
+        if !matches!(&answer, Err(error) if error.is_silence()) {
+            self.rests.note_name_server();
+        }
         let (addresses, seconds) = match answer {
             Ok(answer) => {
                 let holds = answer.holds.min(self.job.order.dns.validity.duration());
@@ -117,7 +124,25 @@ impl CrawlOwner {
                 (answer.addresses, seconds)
             }
             Err(DnsError::NoAddress(_)) => (Vec::new(), NO_ADDRESS_SECONDS),
-            Err(DnsError::Failed { .. }) => {
+            Err(error @ DnsError::Failed { .. }) => {
+                let moment = self.now();
+                let loss = Some(moment).filter(|_| error.is_silence());
+                let loss = loss.and_then(|moment| self.rests.note_unresolved(host, moment));
+                if let Some(loss) = loss {
+                    if loss.is_news {
+                        self.notify(CrawlNotice::NoNameServer(error.to_string()));
+                    }
+                    for ticket in tickets {
+                        if let Some(flight) = self.in_flight.remove(&ticket) {
+                            self.defer_subject(flight.subject, loss.until)?;
+                        }
+                    }
+                    return Ok(());
+                }
+                if let Some(url) = url {
+                    let trouble = HostTrouble::Unreachable(None);
+                    self.note_trouble(&url, trouble, Vec::new(), moment);
+                }
                 for ticket in tickets {
                     self.refuse_uri(ticket, FetchStatus::DNS_FAILED, None);
                 }
@@ -148,6 +173,7 @@ impl CrawlOwner {
         flight: InFlightUri,
         processed: ProcessedUri,
     ) -> Result<(), CrawlError> {
+        self.note_host(&flight, &processed);
         let rests_until = self.rest_after(&flight, &processed)?;
         if let Some(fetching) = flight.fetching {
             self.turns.end_request(fetching.address, rests_until);
@@ -158,23 +184,27 @@ impl CrawlOwner {
                 Ok(())
             }
             InFlightSubject::Uri(lease) => {
-                let retry = match processed.after {
-                    TryDecision::Finished(_) => None,
-                    TryDecision::Deferred => Some(Duration::ZERO),
-                    TryDecision::RetryAfter(delay) => Some(delay),
+                let ended = self.moment_of(processed.ended);
+                let next = match processed.after {
+                    TryDecision::Finished(_) => NextStep::Finish,
+                    TryDecision::Deferred => NextStep::GoBack,
+                    TryDecision::RetryAfter(delay) => {
+                        NextStep::RetryAt(ended.saturating_add(delay))
+                    }
                 };
-                let again = self
-                    .moment_of(processed.ended)
-                    .saturating_add(retry.unwrap_or_default());
+                let is_final = next == NextStep::Finish;
+                if let Some(cut) = processed.cut {
+                    self.cut_answers.keep_answer(cut);
+                }
                 let status = match processed.after {
                     TryDecision::Finished(status) => status,
                     TryDecision::Deferred | TryDecision::RetryAfter(_) => processed.status,
                 };
-                if retry.is_none() && status.is_success() {
+                if is_final && status.is_success() {
                     self.progress.fetched += 1;
                     self.progress.bytes = self.progress.bytes.saturating_add(processed.bytes);
                 }
-                self.progress.failed += u64::from(retry.is_none() && status.is_failure());
+                self.progress.failed += u64::from(is_final && status.is_failure());
                 self.note_seed(&lease.uri, processed.status, processed.after);
                 if let Some(seed) = &processed.seed {
                     self.accept_redirected_seed(seed);
@@ -185,8 +215,8 @@ impl CrawlOwner {
                 let outcome = LeaseOutcome {
                     status,
                     bytes: processed.bytes,
-                    goes_back: retry.is_some(),
-                    rests_until: rests_until.max(again),
+                    next,
+                    rests_until,
                 };
                 self.finished.push(FinishedTry {
                     subject: TrySubject::Uri { lease, outcome },
@@ -282,7 +312,8 @@ impl CrawlOwner {
         let is_unreachable = RobotsAnswer::from_status(status) == RobotsAnswer::Unreachable;
         if is_unreachable && self.robots_policy_of(&asked) == RobotsPolicy::Obey {
             self.finished.push(finished);
-            self.fail_robots(&asked, processed.status, processed.is_lasting);
+            let asks = processed.retry_after;
+            self.fail_robots(&asked, processed.status, processed.is_lasting, asks);
             return Ok(());
         }
         let RobotsFile { file, .. } = processed.robots.unwrap_or(RobotsFile {

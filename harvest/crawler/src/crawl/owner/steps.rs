@@ -8,7 +8,8 @@ use harvest_model::order::RobotsPolicy;
 use harvest_policy::address::decide_address;
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
-use harvest_policy::status::{FetchStatus, TryDecision};
+use harvest_policy::host_rests::HostPort;
+use harvest_policy::status::{FetchStatus, FinishedAttempt, TryDecision};
 use jiff::Timestamp;
 use url::{Host, Url};
 
@@ -17,7 +18,7 @@ use crate::crawl::CrawlError;
 use crate::crawl::hosts::{dns_uri, robots_uri};
 use crate::crawl::log_line::crawl_log_line;
 use crate::crawl::workers::WorkerCommand;
-use crate::frontier::{FrontierUri, LeaseOutcome, PrerequisiteRow, Urgency, UriLease};
+use crate::frontier::{FrontierUri, LeaseOutcome, NextStep, PrerequisiteRow, Urgency, UriLease};
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// The most requests that wait for one address; further ones wait in their queues.
@@ -34,6 +35,9 @@ impl CrawlOwner {
         };
         let url = flight.url.clone();
         let tries = flight.uri.tries;
+        if !self.is_host_open(ticket, &url)? {
+            return Ok(());
+        }
         let time = self.clock.now();
         let addresses: Arc<[IpAddr]> = match url.host() {
             Some(Host::Ipv4(address)) => Arc::new([address.into()]),
@@ -42,20 +46,20 @@ impl CrawlOwner {
                 let frontier = self.recorder.frontier();
                 let found = self.hosts.host_addresses(host, frontier, time);
                 let Some(addresses) = found.map_err(RecorderError::from)? else {
-                    self.ask_for_address(host, ticket);
-                    return Ok(());
+                    return self.ask_for_address(host, ticket);
                 };
                 addresses
             }
             None => Arc::new([]),
         };
-        let try_number = tries as usize;
         let permitted = addresses.iter().copied();
         let permitted = permitted.filter(|address| decide_address(*address, &self.allowed).is_ok());
         let permitted: Vec<IpAddr> = permitted.collect();
         // Each try takes another address of the host. Where none is permitted, the first address says why.
-        let address = permitted.get(try_number % permitted.len().max(1));
-        let Some(address) = address.or(addresses.first()).copied() else {
+        let host = HostPort::of_url(&url);
+        let address =
+            host.and_then(|host| self.rests.pick_address(&host, &permitted, tries as usize));
+        let Some(address) = address.or(addresses.first().copied()) else {
             let status = if url.has_host() && matches!(url.scheme(), "http" | "https") {
                 FetchStatus::DOMAIN_PREREQUISITE_FAILED
             } else {
@@ -83,6 +87,9 @@ impl CrawlOwner {
         }
         if !self.is_allowed_by_robots(ticket, &url, time)? || !self.is_logged_in(ticket, &url)? {
             return Ok(());
+        }
+        if let Some(flight) = self.in_flight.get_mut(&ticket) {
+            flight.addresses = permitted;
         }
         let now = self.now();
         if self.turns.ask_turn(address, ticket, now) {
@@ -115,7 +122,13 @@ impl CrawlOwner {
         true
     }
 
-    fn ask_for_address(&mut self, host: &str, ticket: RequestTicket) {
+    fn ask_for_address(&mut self, host: &str, ticket: RequestTicket) -> Result<(), CrawlError> {
+        if let Some(until) = self.rests.name_server_rest(self.now()) {
+            return match self.in_flight.remove(&ticket) {
+                Some(flight) => self.defer_subject(flight.subject, until),
+                None => Ok(()),
+            };
+        }
         let waiting = self.asking.entry(dns_uri(host)).or_default();
         waiting.push(ticket);
         if waiting.len() == 1 {
@@ -123,6 +136,7 @@ impl CrawlOwner {
             // The other end lives as long as this one.
             _ = self.channels.commands.send(command);
         }
+        Ok(())
     }
 
     /// Returns whether a URI in flight may go on to its fetch: its host's robots.txt is known and allows it, or it is
@@ -196,8 +210,14 @@ impl CrawlOwner {
     }
 
     /// Ends the question for a robots.txt that cannot be had: what waits for it is tried again later, unless that
-    /// `is_lasting`. `cause`: how it failed.
-    pub(super) fn fail_robots(&mut self, asked: &str, cause: FetchStatus, is_lasting: bool) {
+    /// `is_lasting`. `cause`: how it failed. `retry_after`: the time that the host asks for.
+    pub(super) fn fail_robots(
+        &mut self,
+        asked: &str,
+        cause: FetchStatus,
+        is_lasting: bool,
+        retry_after: Option<Duration>,
+    ) {
         if self.robots_policy_of(asked) == RobotsPolicy::Ignore {
             return self.continue_without_robots(asked);
         }
@@ -211,10 +231,15 @@ impl CrawlOwner {
             match flight.subject {
                 InFlightSubject::Uri(lease) => {
                     let tries = lease.uri.tries.saturating_add(1);
-                    let after = if is_lasting {
-                        TryDecision::Finished(status)
-                    } else {
-                        self.processor.retry.after_try(status, tries, None)
+                    let again = self.after_try(status, tries);
+                    let after = match again {
+                        _ if is_lasting => TryDecision::Finished(status),
+                        TryDecision::RetryAfter(delay) => {
+                            let most = self.processor.retry.max_retry_after;
+                            let asked = retry_after.map(|asked| asked.min(most));
+                            TryDecision::RetryAfter(asked.unwrap_or(delay))
+                        }
+                        TryDecision::Deferred | TryDecision::Finished(_) => again,
                     };
                     self.refuse_because(lease, status, after, None, cause);
                 }
@@ -260,7 +285,9 @@ impl CrawlOwner {
         };
         match flight.subject {
             InFlightSubject::Uri(lease) => self.refuse_lease(lease, status, annotation),
-            InFlightSubject::Robots { asked, .. } => self.fail_robots(&asked, status, false),
+            InFlightSubject::Robots { asked, .. } => {
+                self.fail_robots(&asked, status, false, None);
+            }
             InFlightSubject::Login { number } => {
                 self.fail_login(number, &flight.uri, status, annotation);
             }
@@ -274,12 +301,21 @@ impl CrawlOwner {
         annotation: Option<String>,
     ) {
         let tries = lease.uri.tries.saturating_add(1);
-        let after = self.processor.retry.after_try(status, tries, None);
+        let after = self.after_try(status, tries);
         self.refuse_because(lease, status, after, annotation, status);
     }
 
+    fn after_try(&self, status: FetchStatus, tries: u32) -> TryDecision {
+        self.processor.retry.after_try(FinishedAttempt {
+            status,
+            tries,
+            retry_after: None,
+            is_cut: false,
+        })
+    }
+
     /// Refuses a URI. `cause`: the reason that people read of a seed, where the status says less.
-    fn refuse_because(
+    pub(super) fn refuse_because(
         &mut self,
         lease: UriLease,
         status: FetchStatus,
@@ -289,7 +325,6 @@ impl CrawlOwner {
     ) {
         let tries = lease.uri.tries.saturating_add(1);
         let mut lines = Vec::new();
-        let mut rest = Duration::ZERO;
         if let TryDecision::Finished(last) = after {
             let mut line = crawl_log_line(&lease.uri, last, self.clock.now());
             if tries > 1 {
@@ -304,17 +339,20 @@ impl CrawlOwner {
             }
             lines.push(line);
         }
-        if let TryDecision::RetryAfter(delay) = after {
-            rest = delay;
-        }
+        let now = self.now();
+        let next = match after {
+            TryDecision::Finished(_) => NextStep::Finish,
+            TryDecision::Deferred => NextStep::GoBack,
+            TryDecision::RetryAfter(delay) => NextStep::RetryAt(now.saturating_add(delay)),
+        };
         let is_finished = matches!(after, TryDecision::Finished(_));
         self.progress.failed += u64::from(is_finished && status.is_failure());
         self.note_seed(&lease.uri, cause, after);
         let outcome = LeaseOutcome {
             status,
             bytes: 0,
-            goes_back: lines.is_empty(),
-            rests_until: self.now().saturating_add(rest),
+            next,
+            rests_until: now,
         };
         self.finished.push(FinishedTry {
             subject: TrySubject::Uri { lease, outcome },

@@ -342,11 +342,11 @@ async fn damaged_codings_cost_links_alone() {
 async fn dragging_hosts_are_given_up() {
     check(
         vec![
-            page_case("never answers", vec![Wait], &["/ -4 err=Timeout none"]),
+            page_case("never answers", vec![Wait], &["/ -8 err=Timeout none"]),
             page_case(
                 "stops in the head",
                 vec![ok("Content-"), Wait],
-                &["/ -4 timeTrunc none"],
+                &["/ -8 timeTrunc none"],
             ),
             page_case(
                 "stops in the body",
@@ -356,7 +356,7 @@ async fn dragging_hosts_are_given_up() {
             page_case(
                 "drips its head",
                 vec![ok("A: "), Drip],
-                &["/ -4 timeTrunc none"],
+                &["/ -8 timeTrunc none"],
             ),
             page_case(
                 "drips its body",

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use super::*;
 
-fn manual() -> ManualClock {
+pub(super) fn manual() -> ManualClock {
     ManualClock::running_from("2026-11-23T00:00:00Z".parse().unwrap())
 }
 
 /// Runs a crawl while time passes a thousand times faster.
-async fn run_fast(crawl: Crawl, manual: &ManualClock) -> CrawlOutcome {
+pub(super) async fn run_fast(crawl: Crawl, manual: &ManualClock) -> CrawlOutcome {
     let hurry = async {
         loop {
             tokio::time::sleep(Duration::from_millis(1)).await;
@@ -25,7 +25,7 @@ async fn run_fast(crawl: Crawl, manual: &ManualClock) -> CrawlOutcome {
 }
 
 /// Returns a URI of this machine at which nobody listens, in a queue of its own.
-async fn dead_seed() -> Url {
+pub(super) async fn dead_seed() -> Url {
     let listener = TcpListener::bind("127.0.0.2:0").await.unwrap();
     let base = format!("http://{}/", listener.local_addr().unwrap());
     drop(listener);
@@ -51,29 +51,41 @@ async fn silent_host() -> (Url, Arc<Mutex<usize>>) {
 /// Fails if a crawl waits for a dead seed longer than its order says, does not say why, or ends while a URI is in
 /// flight.
 #[tokio::test]
-async fn crawl_with_only_retries_ends_idle() {
+async fn dead_seed_costs_minutes() {
     let dead = dead_seed().await;
     let (base, _) = serve(&small_site()).await;
-    let directory = tempfile::tempdir().unwrap();
     let seeds = [dead.clone(), base];
-    let settings = settings(directory.path(), &seeds, "");
-    let manual = manual();
-    let (crawl, mut handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
-    let outcome = run_fast(crawl, &manual).await;
-    assert_eq!(outcome.end, CrawlEnd::Idle);
-    let minutes = outcome.duration.as_secs() / 60;
-    assert!((30..45).contains(&minutes), "{minutes}");
     let status = FetchStatus::CONNECT_FAILED;
-    assert_eq!(outcome.failing_seeds, [(dead.to_string(), status.number())]);
-    assert_eq!(outcome.remaining.values().sum::<u64>(), 1);
-    let told = handle.notices.try_recv().unwrap();
-    let expected = CrawlNotice::SeedFailed {
-        seed: dead.to_string(),
-        status,
-        again: Some((Duration::from_mins(15), 30)),
-        idle: Duration::from_mins(30),
-    };
-    assert_eq!(told, expected);
+    let idle = Duration::from_mins(30);
+    for (order, expected, minutes, remaining, delay) in [
+        ("", CrawlEnd::Finished, 5..8, 0, 5),
+        (
+            "retry.first_delay = \"2 h\"",
+            CrawlEnd::Idle,
+            30..45,
+            1,
+            7200,
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = settings(directory.path(), &seeds, order);
+        let manual = manual();
+        let (crawl, mut handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
+        let outcome = run_fast(crawl, &manual).await;
+        assert_eq!(outcome.end, expected);
+        let took = outcome.duration.as_secs() / 60;
+        assert!(minutes.contains(&took), "{took}");
+        assert_eq!(outcome.failing_seeds, [(dead.to_string(), status.number())]);
+        assert_eq!(outcome.remaining.values().sum::<u64>(), remaining);
+        let told = handle.notices.try_recv().unwrap();
+        let expected = CrawlNotice::SeedFailed {
+            seed: dead.to_string(),
+            status,
+            again: Some((Duration::from_secs(delay), 3)),
+            idle,
+        };
+        assert_eq!(told, expected);
+    }
 }
 
 /// Fails if a host that asks for patience is taken for one that does not answer, and its pages are left behind.
@@ -98,7 +110,9 @@ async fn host_that_asks_for_patience_is_waited_for() {
     let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
     let outcome = run_fast(crawl, &manual).await;
     assert_eq!(outcome.end, CrawlEnd::Finished);
-    assert!(outcome.duration >= Duration::from_hours(2));
+    // Two hours are more than the order grants.
+    assert!(outcome.duration >= Duration::from_hours(1));
+    assert!(outcome.duration < Duration::from_mins(70));
     assert_eq!(statuses(directory.path(), &base).get("/"), Some(&200));
 }
 
@@ -125,7 +139,7 @@ async fn crawl_without_room_is_suspended() {
 async fn limit_of_time_is_of_the_job() {
     let dead = dead_seed().await;
     let directory = tempfile::tempdir().unwrap();
-    let order = "limits.max_time = \"1 h\"\nlimits.idle = \"10 h\"";
+    let order = "limits.max_time = \"1 h\"\nlimits.idle = \"10 h\"\nretry.max_tries = 1000";
     let hour = Duration::from_hours(1);
     let manual = manual();
     let mut before = Duration::ZERO;

@@ -77,7 +77,11 @@ fn answers(host: &str, question: &[u8]) -> (Vec<Vec<u8>>, Duration) {
 }
 
 pub(super) async fn name_server() -> SocketAddr {
-    let socket = Arc::new(UdpSocket::bind("127.0.0.1:0").await.unwrap());
+    name_server_at(([127, 0, 0, 1], 0).into()).await
+}
+
+pub(super) async fn name_server_at(address: SocketAddr) -> SocketAddr {
+    let socket = Arc::new(UdpSocket::bind(address).await.unwrap());
     let address = socket.local_addr().unwrap();
     tokio::task::spawn(async move {
         let mut question = [0; 512];

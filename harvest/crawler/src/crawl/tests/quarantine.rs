@@ -106,7 +106,7 @@ async fn links_that_come_to_nothing_are_no_fruit() {
     for besides in ["/private/N", "/gone/N", "http://127.0.0.1:1/dead/N"] {
         let (base, asked) = serve_by(Arc::new(calendar(besides))).await;
         let directory = tempfile::tempdir().unwrap();
-        let order = "quarantine.after_pages = 20\nretry.max_tries = 1\nscope.max_hops = 1000\n\
+        let order = "quarantine.after_pages = 20\nretry = { max_tries = 1, delay = \"1 s\" }\nscope.max_hops = 1000\n\
                      scope.accept = [\"http://(127.0.0.1:1)\"]\nlimits.max_objects = 1000";
         let settings = settings(directory.path(), std::slice::from_ref(&base), order);
         let outcome = crawl(settings).await;

@@ -38,9 +38,7 @@ fn rest_of_a_queue_outlives_its_process() {
     let directory = tempfile::tempdir().unwrap();
     let mut frontier = open_at(directory.path(), "2026-11-23T00:00:00Z");
     schedule(&mut frontier, &["http://a.dk/1"]);
-    assert!(!frontier.has_only_retries());
     rests(&mut frontier, CrawlMoment::from_secs(1_000_900));
-    assert!(frontier.has_only_retries());
     drop(frontier);
     let begin = "2026-11-23T00:00:00Z".parse::<Timestamp>().unwrap();
     let later = begin + Duration::from_secs(1_000_300);
@@ -50,7 +48,6 @@ fn rest_of_a_queue_outlives_its_process() {
         frontier.next(CrawlMoment::from_secs(1)).unwrap(),
         NextUri::Later(moment)
     );
-    assert!(frontier.has_only_retries());
     assert!(matches!(frontier.next(moment).unwrap(), NextUri::Fetch(_)));
     drop(frontier);
     // A clock that went far back does not put it off for weeks.
@@ -191,4 +188,83 @@ fn queues_of_small_precedence_go_first() {
         order,
         ["http://first.dk/1", "http://first.dk/2", "http://late.dk/1"]
     );
+}
+
+/// Fails if a URI that waits for its next try keeps its queue from going on, comes back before its moment or before
+/// others, or is lost or doubled with its process.
+#[test]
+fn retry_waits_beside_its_queue() {
+    let directory = tempfile::tempdir().unwrap();
+    let begin = "2026-11-23T00:00:00Z".parse::<Timestamp>().unwrap();
+    let mut frontier = open_at(directory.path(), &begin.to_string());
+    schedule(
+        &mut frontier,
+        &["http://a.dk/1", "http://a.dk/2", "http://a.dk/3"],
+    );
+    let minute = CrawlMoment::from_mins(1);
+    let failed = lease(&mut frontier).unwrap();
+    retry(&mut frontier, failed, minute);
+    let host_rests = lease(&mut frontier).unwrap();
+    frontier.defer(&host_rests, 2 * minute).unwrap();
+    assert_eq!((frontier.waiting_uris(), frontier.deferred_uris()), (3, 2));
+    assert!(frontier.has_fresh_uris());
+    drop(frontier);
+    let later = begin + Duration::from_secs(30);
+    let mut frontier = open_at(directory.path(), &later.to_string());
+    assert_eq!((frontier.waiting_uris(), frontier.deferred_uris()), (3, 2));
+    let third = lease(&mut frontier).unwrap();
+    assert_eq!(third.uri.uri, "http://a.dk/3");
+    finish(&mut frontier, third, false);
+    assert!(!frontier.has_fresh_uris());
+    let half = CrawlMoment::from_secs(30);
+    assert_eq!(
+        frontier.next(CrawlMoment::ZERO).unwrap(),
+        NextUri::Later(half)
+    );
+    frontier.wake_retries(CrawlMoment::from_secs(29)).unwrap();
+    assert_eq!(frontier.deferred_uris(), 2);
+    // What only waits for its host is no retry, and goes first.
+    frontier.wake_retries(2 * minute).unwrap();
+    let order = [(); 2].map(|()| {
+        let lease = lease(&mut frontier).unwrap();
+        let uri = (lease.uri.uri.clone(), lease.uri.tries);
+        finish(&mut frontier, lease, false);
+        uri
+    });
+    let expected = [("http://a.dk/2", 0), ("http://a.dk/1", 1)];
+    assert_eq!(order, expected.map(|(uri, tries)| (uri.to_owned(), tries)));
+    assert_eq!(frontier.next(NOW).unwrap(), NextUri::Over);
+}
+
+/// Fails if a try that a power cut takes back leaves its URI in two places, wherever that has waited since.
+#[test]
+fn retry_that_is_taken_back_is_there_once() {
+    for (wakes, defers) in [(false, false), (true, false), (true, true)] {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = || FrontierSettings {
+            limits: QueueLimits::default().into(),
+            cost: harvest_policy::cost::CostPolicy::Unit,
+            connections: 1,
+            fresh_key: [7; 32],
+            begin: BEGIN.parse().unwrap(),
+        };
+        let opened = Frontier::open_frontier(directory.path(), &settings(), |_, _| true);
+        let (mut frontier, _) = opened.unwrap();
+        schedule(&mut frontier, &["http://a.dk/1"]);
+        let failed = lease(&mut frontier).unwrap();
+        retry(&mut frontier, failed, CrawlMoment::from_secs(5));
+        if wakes {
+            frontier.wake_retries(CrawlMoment::from_secs(5)).unwrap();
+        }
+        if defers {
+            let again = lease(&mut frontier).unwrap();
+            frontier.defer(&again, CrawlMoment::from_secs(9)).unwrap();
+        }
+        drop(frontier);
+        let opened = Frontier::open_frontier(directory.path(), &settings(), |_, _| false);
+        let (mut frontier, resume) = opened.unwrap();
+        assert_eq!(resume.taken_back, 1);
+        assert_eq!((frontier.waiting_uris(), frontier.deferred_uris()), (1, 0));
+        assert_eq!(lease(&mut frontier).unwrap().uri.tries, 0);
+    }
 }

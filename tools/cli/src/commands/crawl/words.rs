@@ -81,8 +81,8 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             again: Some((delay, tries)),
             idle,
         } => format!(
-            "{seed}: {}; it is tried again every {}, at most {tries} times; the crawl ends when nothing but such tries is left \
-             for {}",
+            "{seed}: {}; it is tried again in {}, at most {tries} times in all; the crawl goes on meanwhile, and ends when \
+             nothing but such tries is left for {}",
             status.reason(),
             period(*delay),
             period(*idle)
@@ -90,6 +90,23 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
         CrawlNotice::SeedFailed { seed, status, .. } => {
             format!("{seed}: {}; it is not tried again", status.reason())
         }
+        CrawlNotice::HostGivenUp {
+            host,
+            unreachable,
+            waiting,
+        } => format!(
+            "{host}: given up, for it could not be reached for {}; {}",
+            period(*unreachable),
+            match waiting {
+                0 => "no other URI waits for it".to_owned(),
+                1 => "the URI that waits for it is recorded as failed".to_owned(),
+                waiting => format!("the {waiting} URIs that wait for it are recorded as failed"),
+            }
+        ),
+        CrawlNotice::NoNameServer(why) => format!(
+            "no name server answers ({why}): hosts whose addresses are not known wait until one does, and are asked for every 30 \
+             seconds; the order names other ones by `dns.servers`"
+        ),
         CrawlNotice::LacksSpace => format!(
             "the disk of {} is nearly full: nothing is fetched until there is room again; without it the job is suspended, and --resume continues it",
             root.display()

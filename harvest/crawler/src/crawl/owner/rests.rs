@@ -1,0 +1,160 @@
+//! Hosts and name servers in trouble: what waits for them, and what people are told.
+//!
+//! Owns that a URI whose host rests waits beside its queue, which goes on, and that one whose host is given up is
+//! recorded as failed.
+
+use harvest_policy::address_turns::RequestTicket;
+use harvest_policy::host_rests::{HostPort, HostStanding, HostTrouble};
+use harvest_policy::status::{FetchStatus, TryDecision};
+use harvest_policy::turns::CrawlMoment;
+use url::Url;
+
+use super::login::login_name;
+use super::{CrawlOwner, InFlightSubject, InFlightUri};
+use crate::crawl::{CrawlError, CrawlNotice};
+use crate::frontier::UriLease;
+use crate::process::ProcessedUri;
+
+/// The most given-up hosts that people are told of while the crawl runs.
+const MOST_TOLD_HOSTS: usize = 20;
+
+impl CrawlOwner {
+    /// Returns what the host of a URI may be asked now.
+    pub(super) fn host_standing(&self, url: &Url) -> HostStanding {
+        let host = HostPort::of_url(url);
+        host.map_or(HostStanding::Open, |host| {
+            self.rests.standing(&host, self.now())
+        })
+    }
+
+    /// Lets a URI wait whose host rests, or ends it where the host is given up.
+    pub(super) fn leave_to_host(
+        &mut self,
+        lease: UriLease,
+        url: &Url,
+        standing: HostStanding,
+    ) -> Result<(), CrawlError> {
+        let host = HostPort::of_url(url);
+        match standing {
+            HostStanding::Rests(until) => {
+                if let Some(host) = host {
+                    self.rests.count_waiting(&host);
+                    if !self.rests.is_busy(&host) {
+                        self.recorder.note_failure(url);
+                    }
+                }
+                self.recorder.defer(&lease, until)?;
+            }
+            HostStanding::GivenUp | HostStanding::Open => {
+                let status = FetchStatus::TOO_MANY_RETRIES;
+                let annotation = Some("err=HostGivenUp".to_owned());
+                let after = TryDecision::Finished(status);
+                self.refuse_because(
+                    lease,
+                    status,
+                    after,
+                    annotation,
+                    FetchStatus::CONNECT_FAILED,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether the host of a URI in flight may be asked. Else the URI is in flight no more.
+    pub(super) fn is_host_open(
+        &mut self,
+        ticket: RequestTicket,
+        url: &Url,
+    ) -> Result<bool, CrawlError> {
+        let standing = self.host_standing(url);
+        if standing == HostStanding::Open {
+            return Ok(true);
+        }
+        let Some(flight) = self.in_flight.remove(&ticket) else {
+            return Ok(false);
+        };
+        match (flight.subject, standing) {
+            (InFlightSubject::Uri(lease), standing) => self.leave_to_host(lease, url, standing)?,
+            // The host to which a robots.txt, or a login, leads.
+            (subject, HostStanding::Rests(until)) => self.defer_subject(subject, until)?,
+            (InFlightSubject::Robots { asked, .. }, _) => {
+                self.fail_robots(&asked, FetchStatus::CONNECT_FAILED, false, None);
+            }
+            (InFlightSubject::Login { number }, _) => {
+                self.fail_login(number, &flight.uri, FetchStatus::CONNECT_FAILED, None);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Lets a URI wait for a moment, or those that have waited for an answer of their host.
+    pub(super) fn defer_subject(
+        &mut self,
+        subject: InFlightSubject,
+        until: CrawlMoment,
+    ) -> Result<(), CrawlError> {
+        let name = match subject {
+            InFlightSubject::Uri(lease) => return Ok(self.recorder.defer(&lease, until)?),
+            InFlightSubject::Robots { asked, .. } => asked,
+            InFlightSubject::Login { number } => login_name(number),
+        };
+        for ticket in self.asking.remove(&name).unwrap_or_default() {
+            if let Some(flight) = self.in_flight.remove(&ticket) {
+                self.defer_subject(flight.subject, until)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a fetch says of its host.
+    pub(super) fn note_host(&mut self, flight: &InFlightUri, processed: &ProcessedUri) {
+        let is_robots = matches!(flight.subject, InFlightSubject::Robots { .. });
+        let trouble = match processed.status {
+            FetchStatus::RUNTIME_EXCEPTION => return,
+            FetchStatus::CONNECT_FAILED => {
+                HostTrouble::Unreachable(flight.fetching.map(|fetching| fetching.address))
+            }
+            FetchStatus::CONNECT_LOST | FetchStatus::TIMEOUT => HostTrouble::NoAnswer,
+            status if status.asks_for_patience() => HostTrouble::Busy(processed.retry_after),
+            // No URI of the host can be asked for.
+            status if is_robots && status.number() >= 500 => HostTrouble::Unreachable(None),
+            _ => {
+                if let Some(host) = HostPort::of_url(&flight.url) {
+                    self.rests.note_answer(&host);
+                }
+                return;
+            }
+        };
+        let began = flight
+            .fetching
+            .map_or(self.now(), |fetching| fetching.since);
+        self.note_trouble(&flight.url, trouble, flight.addresses.clone(), began);
+    }
+
+    /// Notes a trouble of the host of a URI; tells people if the host is given up by that.
+    pub(super) fn note_trouble(
+        &mut self,
+        url: &Url,
+        trouble: HostTrouble,
+        addresses: Vec<std::net::IpAddr>,
+        began: CrawlMoment,
+    ) {
+        let Some(host) = HostPort::of_url(url) else {
+            return;
+        };
+        let now = self.now();
+        let given_up = self
+            .rests
+            .note_trouble(&host, trouble, &addresses, began, now);
+        let Some(given_up) = given_up.filter(|_| self.told_hosts < MOST_TOLD_HOSTS) else {
+            return;
+        };
+        self.told_hosts += 1;
+        self.notify(CrawlNotice::HostGivenUp {
+            host: host.to_string(),
+            unreachable: given_up.unreachable,
+            waiting: given_up.waiting,
+        });
+    }
+}

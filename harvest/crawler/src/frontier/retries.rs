@@ -1,0 +1,162 @@
+//! URIs that wait beside their queues for a moment: for their next try, or for the rest of their host.
+//!
+//! Owns that they do not keep their queue from going on, and that each comes back once, at its moment, whatever becomes
+//! of the process.
+
+use archive_db::DbError;
+use harvest_policy::turns::{CrawlMoment, QueueNumber};
+use jiff::Timestamp;
+
+use super::open::LONGEST_REST;
+use super::rows::FrontierUri;
+use super::{Frontier, FrontierChanges, Urgency, UriKey, UriLease};
+
+/// The most URIs that are put back in one batch.
+const MOST_WOKEN: usize = 4096;
+
+/// The place of a URI that waits: the millisecond since 1970 until which it does, then its place in its queue.
+pub(super) type RetryKey = (u64, UriKey);
+
+/// The least place in a queue.
+const FIRST: UriKey = (0, 0, 0, 0);
+
+impl Frontier {
+    /// Lets a URI wait that was leased and cannot be fetched before a moment. That is no try, and it comes back to its
+    /// old place.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it cannot be written.
+    pub fn defer(&mut self, lease: &UriLease, until: CrawlMoment) -> Result<(), DbError> {
+        if !self.leased.remove(&lease.key) {
+            return Ok(());
+        }
+        let key = (self.due_at(until), lease.key);
+        let mut batch = self.database.batch();
+        batch.delete(&self.uris, &lease.key)?;
+        batch.put(&self.retries, &key, &lease.uri)?;
+        batch.write()?;
+        if let Some(queue) = self.queue_mut(lease.queue) {
+            queue.in_flight = queue.in_flight.saturating_sub(1);
+        }
+        self.count_deferred(key);
+        self.turns.put_off(lease.queue, CrawlMoment::ZERO);
+        Ok(())
+    }
+
+    /// Puts a URI whose try has failed among those that wait; it comes back as the least urgent of its queue. Returns
+    /// its place there.
+    pub(super) fn put_retry(
+        &mut self,
+        changes: &mut FrontierChanges,
+        lease: &UriLease,
+        until: CrawlMoment,
+    ) -> Result<UriKey, DbError> {
+        let (queue, _, cost, _) = lease.key;
+        let uri = FrontierUri {
+            tries: lease.uri.tries.saturating_add(1),
+            urgency: Urgency::Retry,
+            ..lease.uri.clone()
+        };
+        let place = (queue, uri.urgency as u8, cost, self.next_number);
+        self.next_number = self.next_number.saturating_add(1);
+        let key = (self.due_at(until), place);
+        changes.batch.put(&self.retries, &key, &uri)?;
+        changes.deferred.push(key);
+        Ok(place)
+    }
+
+    /// Puts URIs back into their queues whose moment has come.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read or written.
+    pub fn wake_retries(&mut self, now: CrawlMoment) -> Result<(), DbError> {
+        let now = millisecond(self.time_of(now));
+        while let Some(first) = self.first_due.filter(|first| *first <= now) {
+            let mut batch = self.database.batch();
+            let mut woken = Vec::new();
+            self.first_due = None;
+            for row in self.retries.range((first, FIRST)..)? {
+                let (key, uri) = row?;
+                let (due, place) = key;
+                if due > now || woken.len() == MOST_WOKEN {
+                    self.first_due = Some(due);
+                    break;
+                }
+                batch.delete(&self.retries, &key)?;
+                batch.put(&self.uris, &place, &uri)?;
+                woken.push(place);
+            }
+            batch.write()?;
+            for (queue, urgency, cost, number) in woken {
+                let queue_number = QueueNumber(queue);
+                self.deferred = self.deferred.saturating_sub(1);
+                if let Some(queue) = self.queue_mut(queue_number) {
+                    queue.deferred = queue.deferred.saturating_sub(1);
+                }
+                self.count(queue_number, (urgency, cost), number);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of URIs that wait for a moment.
+    pub const fn deferred_uris(&self) -> u64 {
+        self.deferred
+    }
+
+    /// Returns the moment at which the first of them comes back.
+    pub fn next_retry(&self) -> Option<CrawlMoment> {
+        let due = i64::try_from(self.first_due?).ok()?;
+        let time = Timestamp::from_millisecond(due).unwrap_or(self.begin);
+        Some(self.moment_of(time))
+    }
+
+    /// Reads the URIs that wait. One that would come back implausibly late comes back now: the clock was set back.
+    pub(super) fn read_retries(&mut self) -> Result<(), DbError> {
+        let last = self.due_at(LONGEST_REST);
+        let mut late = Vec::new();
+        let mut keys = Vec::new();
+        for row in self.retries.scan()? {
+            let (key, uri) = row?;
+            if key.0 > last {
+                late.push((key, uri));
+            } else {
+                keys.push(key);
+            }
+        }
+        let mut batch = self.database.batch();
+        for (key, uri) in late {
+            let now = (self.due_at(CrawlMoment::ZERO), key.1);
+            batch.delete(&self.retries, &key)?;
+            batch.put(&self.retries, &now, &uri)?;
+            keys.push(now);
+        }
+        batch.write()?;
+        for key in keys {
+            let (_, (_, _, _, number)) = key;
+            self.next_number = self.next_number.max(number.saturating_add(1));
+            self.count_deferred(key);
+        }
+        Ok(())
+    }
+
+    /// Counts a URI that waits.
+    pub(super) fn count_deferred(&mut self, key: RetryKey) {
+        let (due, (queue, ..)) = key;
+        self.deferred += 1;
+        self.first_due = Some(self.first_due.map_or(due, |first| first.min(due)));
+        if let Some(queue) = self.queue_mut(QueueNumber(queue)) {
+            queue.deferred += 1;
+        }
+    }
+
+    fn due_at(&self, moment: CrawlMoment) -> u64 {
+        millisecond(self.time_of(moment))
+    }
+}
+
+fn millisecond(time: Timestamp) -> u64 {
+    u64::try_from(time.as_millisecond()).unwrap_or(0)
+}

@@ -1,0 +1,435 @@
+//! Hosts in trouble: how long each of them rests, and when it is given up.
+//!
+//! Owns what a failed try costs besides the URI itself: its host and port rest, and nothing else of its domain does. A
+//! host that cannot be reached is asked again after seconds, then at the pace of the order, and given up when that has
+//! gone on for as long as one URI may be tried. One that asks for patience (429, 503) rests for as long as it says, and
+//! is not given up. Takes time as a value. Bounded in memory: a host that is forgotten counts as one without trouble.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use url::Url;
+
+use crate::status::RetryRules;
+use crate::turns::CrawlMoment;
+
+/// The connections in a row that a host may leave without an answer until it counts as one that cannot be reached.
+const UNANSWERED: u32 = 5;
+
+/// The most hosts in trouble that are remembered.
+const MOST: usize = 1 << 17;
+
+/// The hosts in a row without an answer of the name server from which on the name server is at fault.
+const UNRESOLVED: usize = 3;
+
+/// The rest of a name server that does not answer.
+const NAME_SERVER_REST: Duration = Duration::from_secs(30);
+
+/// A host and its port: `example.dk:80`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostPort(String);
+
+impl HostPort {
+    /// Returns the host and port of a URI; `None` if it has none.
+    pub fn of_url(url: &Url) -> Option<Self> {
+        let port = url.port_or_known_default()?;
+        Some(Self(format!("{}:{port}", url.host_str()?)))
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a host may be asked now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostStanding {
+    /// The host may be asked.
+    Open,
+    /// The host rests until a moment.
+    Rests(CrawlMoment),
+    /// The host is not asked any more.
+    GivenUp,
+}
+
+/// The trouble that a try has met at a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostTrouble {
+    /// No connection can be made to this address, where one is known, or what goes before every URI of the host cannot
+    /// be had: its address, its robots.txt.
+    Unreachable(Option<IpAddr>),
+    /// The host has taken a request and not answered it.
+    NoAnswer,
+    /// The host asks for patience, for a time if it says one.
+    Busy(Option<Duration>),
+}
+
+/// A host that is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenUpHost {
+    /// The number of URIs that wait for it.
+    pub waiting: u64,
+    /// The time for which it could not be reached.
+    pub unreachable: Duration,
+}
+
+#[derive(Clone, Debug, Default)]
+struct HostState {
+    /// The tries in a row that have met trouble.
+    strikes: u32,
+    unanswered: u32,
+    /// The moment of the first one of them.
+    since: CrawlMoment,
+    /// The moment of the last one.
+    last: CrawlMoment,
+    rests_until: CrawlMoment,
+    is_given_up: bool,
+    is_busy: bool,
+    waiting: u64,
+    /// The addresses that cannot be connected to, while others of the host were not tried.
+    dead: Vec<IpAddr>,
+}
+
+/// The hosts of a crawl that are in trouble.
+#[derive(Clone, Debug)]
+pub struct HostRests {
+    rules: RetryRules,
+    hosts: HashMap<HostPort, HostState>,
+    /// The hosts in a row whose addresses no name server has told.
+    unresolved: Vec<String>,
+    /// The moment since which the name server is at fault.
+    lost_since: CrawlMoment,
+    name_server_rests: CrawlMoment,
+}
+
+impl HostRests {
+    /// Makes a memory without hosts in trouble.
+    pub fn new(rules: RetryRules) -> Self {
+        Self {
+            rules,
+            hosts: HashMap::new(),
+            unresolved: Vec::new(),
+            lost_since: CrawlMoment::ZERO,
+            name_server_rests: CrawlMoment::ZERO,
+        }
+    }
+
+    /// Returns what a host may be asked now.
+    pub fn standing(&self, host: &HostPort, now: CrawlMoment) -> HostStanding {
+        match self.hosts.get(host) {
+            Some(state) if state.is_given_up => HostStanding::GivenUp,
+            Some(state) if state.rests_until > now => HostStanding::Rests(state.rests_until),
+            _ => HostStanding::Open,
+        }
+    }
+
+    /// Returns the address at which a host is asked: the first of `addresses` that is not known to be dead, beginning
+    /// with the one of this number.
+    pub fn pick_address(
+        &self,
+        host: &HostPort,
+        addresses: &[IpAddr],
+        number: usize,
+    ) -> Option<IpAddr> {
+        let dead = self.hosts.get(host).map_or(&[][..], |state| &state.dead);
+        let count = addresses.len();
+        let in_turn = (0..count).map(|at| addresses[(at + number) % count]);
+        let mut living = in_turn.filter(|address| !dead.contains(address));
+        living.next().or(addresses.first().copied())
+    }
+
+    /// Takes note that a URI waits for the rest of its host to end.
+    pub fn count_waiting(&mut self, host: &HostPort) {
+        if let Some(state) = self.hosts.get_mut(host) {
+            state.waiting += 1;
+        }
+    }
+
+    /// Takes note that a host has answered: its troubles are over.
+    pub fn note_answer(&mut self, host: &HostPort) {
+        if !self.hosts.is_empty() {
+            self.hosts.remove(host);
+        }
+    }
+
+    /// Takes note of the trouble that a try has met which began at `began`; `addresses`: those of the host. Returns the
+    /// host if it is given up by that.
+    pub fn note_trouble(
+        &mut self,
+        host: &HostPort,
+        trouble: HostTrouble,
+        addresses: &[IpAddr],
+        began: CrawlMoment,
+        now: CrawlMoment,
+    ) -> Option<GivenUpHost> {
+        self.make_room(now);
+        let rules = self.rules;
+        let state = self.hosts.entry(host.clone()).or_default();
+        match trouble {
+            HostTrouble::NoAnswer => {
+                state.unanswered += 1;
+                if state.unanswered < UNANSWERED {
+                    return None;
+                }
+            }
+            HostTrouble::Unreachable(Some(address)) => {
+                if !state.dead.contains(&address) {
+                    state.dead.push(address);
+                }
+                if addresses.iter().any(|other| !state.dead.contains(other)) {
+                    // Another address is tried first.
+                    return None;
+                }
+            }
+            HostTrouble::Unreachable(None) | HostTrouble::Busy(_) => {}
+        }
+        // Tries that were under way together are one.
+        if state.strikes > 0 && began < state.last {
+            return None;
+        }
+        if state.strikes == 0 {
+            state.since = now;
+        }
+        state.strikes += 1;
+        state.last = now;
+        state.dead.clear();
+        state.is_busy = matches!(trouble, HostTrouble::Busy(_));
+        let pause = match trouble {
+            HostTrouble::Busy(Some(asked)) => asked.min(rules.max_retry_after),
+            _ => rules.delay_after(state.strikes),
+        };
+        state.rests_until = state.rests_until.max(now.saturating_add(pause));
+        let waiting = std::mem::take(&mut state.waiting);
+        let unreachable = now.saturating_sub(state.since);
+        let is_lasting = state.strikes >= rules.max_tries
+            && unreachable >= rules.delay.saturating_mul(rules.max_tries)
+            && !state.is_busy;
+        state.is_given_up = is_lasting;
+        is_lasting.then_some(GivenUpHost {
+            waiting,
+            unreachable,
+        })
+    }
+
+    /// Returns the moment until which the name server is not asked; `None` if it may be asked.
+    pub fn name_server_rest(&self, now: CrawlMoment) -> Option<CrawlMoment> {
+        (self.name_server_rests > now).then_some(self.name_server_rests)
+    }
+
+    /// Takes note that the name server has answered.
+    pub fn note_name_server(&mut self) {
+        self.unresolved.clear();
+    }
+
+    /// Takes note that no name server has answered for a host. Returns the loss of the name server if that is at fault:
+    /// then the host is not. That is believed for as long as one URI may be tried; from then on hosts are at fault, whose
+    /// own name servers are down.
+    pub fn note_unresolved(&mut self, host: &str, now: CrawlMoment) -> Option<NameServerLoss> {
+        let was_lost = self.unresolved.len() >= UNRESOLVED;
+        if !was_lost {
+            if !self.unresolved.iter().any(|other| other == host) {
+                self.unresolved.push(host.to_owned());
+            }
+            self.lost_since = now;
+        }
+        let patience = self.rules.delay.saturating_mul(self.rules.max_tries);
+        if self.unresolved.len() < UNRESOLVED || now >= self.lost_since.saturating_add(patience) {
+            return None;
+        }
+        self.name_server_rests = now.saturating_add(NAME_SERVER_REST);
+        Some(NameServerLoss {
+            until: self.name_server_rests,
+            is_news: !was_lost,
+        })
+    }
+
+    /// Returns the hosts that rest, each with the moment until which it does, and those that are given up.
+    pub fn hosts_in_trouble(
+        &self,
+        now: CrawlMoment,
+    ) -> impl Iterator<Item = (&HostPort, HostStanding)> {
+        let standings = self.hosts.keys();
+        let standings = standings.map(move |host| (host, self.standing(host, now)));
+        standings.filter(|(_, standing)| *standing != HostStanding::Open)
+    }
+
+    /// Returns whether the last trouble of a host was that it has asked for patience.
+    pub fn is_busy(&self, host: &HostPort) -> bool {
+        self.hosts.get(host).is_some_and(|state| state.is_busy)
+    }
+
+    /// Returns whether a host rests that has asked for patience.
+    pub fn has_busy_hosts(&self, now: CrawlMoment) -> bool {
+        self.hosts
+            .values()
+            .any(|state| state.is_busy && state.rests_until > now)
+    }
+
+    /// Forgets hosts of a memory that is full: those that do not rest, or else all.
+    fn make_room(&mut self, now: CrawlMoment) {
+        if self.hosts.len() < MOST {
+            return;
+        }
+        self.hosts
+            .retain(|_, state| state.is_given_up || state.rests_until > now);
+        if self.hosts.len() >= MOST {
+            self.hosts.clear();
+        }
+    }
+}
+
+/// A name server that does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameServerLoss {
+    /// The moment until which it rests.
+    pub until: CrawlMoment,
+    /// Whether it had answered until now.
+    pub is_news: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> HostPort {
+        HostPort::of_url(&Url::parse(&format!("http://{name}/")).unwrap()).unwrap()
+    }
+
+    const fn second(number: u64) -> CrawlMoment {
+        Duration::from_secs(number)
+    }
+
+    const UNREACHABLE: HostTrouble = HostTrouble::Unreachable(None);
+
+    /// Fails if a host in trouble is asked before its rest is over, another host or port rests with it, one is given up
+    /// too early or never, or an answer does not end its troubles.
+    #[test]
+    fn dead_host_rests_and_is_given_up() {
+        let dead = host("a.dk");
+        let mut rests = HostRests::new(RetryRules::default());
+        let mut now = second(10);
+        let mut pauses = Vec::new();
+        let given_up = loop {
+            let given_up = rests.note_trouble(&dead, UNREACHABLE, &[], now, now);
+            // What was under way with it is no further try.
+            assert_eq!(
+                rests.note_trouble(&dead, UNREACHABLE, &[], second(9), now),
+                None
+            );
+            rests.count_waiting(&dead);
+            rests.count_waiting(&dead);
+            if let Some(given_up) = given_up {
+                break given_up;
+            }
+            let HostStanding::Rests(until) = rests.standing(&dead, now) else {
+                panic!("the host does not rest");
+            };
+            assert_eq!(rests.standing(&dead, until), HostStanding::Open);
+            pauses.push((until - now).as_secs());
+            now = until;
+        };
+        assert_eq!(pauses, [5, 300, 300, 300]);
+        assert_eq!((given_up.waiting, given_up.unreachable), (2, second(905)));
+        assert_eq!(rests.standing(&dead, now * 100), HostStanding::GivenUp);
+        let other = HostPort::of_url(&Url::parse("http://a.dk:81/").unwrap()).unwrap();
+        assert_eq!(rests.standing(&other, now), HostStanding::Open);
+        rests.note_trouble(&other, UNREACHABLE, &[], now, now);
+        assert_ne!(rests.standing(&other, now), HostStanding::Open);
+        rests.note_answer(&other);
+        assert_eq!(rests.standing(&other, now), HostStanding::Open);
+        assert_eq!(rests.hosts_in_trouble(now).count(), 1);
+    }
+
+    /// Fails if a host that asks for patience is given up, or rests for longer or shorter than it says and the order
+    /// allows.
+    #[test]
+    fn busy_host_rests_as_long_as_it_says() {
+        let busy = host("a.dk");
+        let mut rests = HostRests::new(RetryRules::default());
+        let mut now = second(0);
+        for (asked, expected) in [
+            (Some(7), 7),
+            (Some(100_000), 3600),
+            (None, 300),
+            (None, 300),
+        ] {
+            let trouble = HostTrouble::Busy(asked.map(second));
+            assert_eq!(rests.note_trouble(&busy, trouble, &[], now, now), None);
+            assert_eq!(
+                rests.standing(&busy, now),
+                HostStanding::Rests(now + second(expected))
+            );
+            now += second(expected);
+        }
+    }
+
+    /// Fails if one request without an answer stops its host, or many of them do not.
+    #[test]
+    fn unanswered_requests_are_counted() {
+        let silent = host("a.dk");
+        let mut rests = HostRests::new(RetryRules::default());
+        for number in 1..UNANSWERED {
+            rests.note_trouble(
+                &silent,
+                HostTrouble::NoAnswer,
+                &[],
+                second(0),
+                second(number.into()),
+            );
+            assert_eq!(
+                rests.standing(&silent, second(number.into())),
+                HostStanding::Open
+            );
+        }
+        rests.note_trouble(&silent, HostTrouble::NoAnswer, &[], second(5), second(5));
+        assert_eq!(
+            rests.standing(&silent, second(5)),
+            HostStanding::Rests(second(10))
+        );
+    }
+
+    /// Fails if a host rests while one of its addresses was not tried, or a dead address is asked again before the
+    /// others.
+    #[test]
+    fn living_address_is_found() {
+        let [one, two]: [IpAddr; 2] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
+        let both = [one, two];
+        let mixed = host("a.dk");
+        let mut rests = HostRests::new(RetryRules::default());
+        assert_eq!(rests.pick_address(&mixed, &both, 0), Some(one));
+        assert_eq!(rests.pick_address(&mixed, &both, 3), Some(two));
+        assert_eq!(rests.pick_address(&mixed, &[], 3), None);
+        let at = |address| HostTrouble::Unreachable(Some(address));
+        rests.note_trouble(&mixed, at(one), &both, second(0), second(0));
+        assert_eq!(rests.standing(&mixed, second(0)), HostStanding::Open);
+        assert_eq!(rests.pick_address(&mixed, &both, 0), Some(two));
+        rests.note_trouble(&mixed, at(two), &both, second(1), second(1));
+        assert_eq!(
+            rests.standing(&mixed, second(1)),
+            HostStanding::Rests(second(6))
+        );
+    }
+
+    /// Fails if a name server that fails for one host counts as lost, or one that answers nobody does not.
+    #[test]
+    fn lost_name_server_is_told_from_odd_hosts() {
+        let mut rests = HostRests::new(RetryRules::default());
+        for _ in 0..9 {
+            assert_eq!(rests.note_unresolved("a.dk", second(0)), None);
+        }
+        assert_eq!(rests.note_unresolved("b.dk", second(0)), None);
+        let until = second(31);
+        let lost = |is_news| Some(NameServerLoss { until, is_news });
+        assert_eq!(rests.note_unresolved("c.dk", second(1)), lost(true));
+        assert_eq!(rests.note_unresolved("c.dk", second(1)), lost(false));
+        assert_eq!(rests.name_server_rest(second(30)), Some(until));
+        assert_eq!(rests.name_server_rest(until), None);
+        assert_eq!(rests.note_unresolved("d.dk", second(1000)), None);
+        rests.note_name_server();
+        assert_eq!(rests.note_unresolved("d.dk", until), None);
+    }
+}
