@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 
 use archive_durable::directory::EntryKind;
 use archive_durable::{DiskError, directory, read_small, replace_file};
+use archive_model::Root;
 use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_model::order::PrintOrderError;
@@ -102,6 +103,8 @@ pub struct CrawledFile {
     pub size: u64,
     /// The time at which the file was closed.
     pub closed: Timestamp,
+    /// The BLAKE3 root of the file as it was closed: what has another one later was damaged since.
+    pub root: Root,
 }
 
 /// The choices of the person who began a job, which hold when it is resumed.

@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_durable::directory::EntryKind;
-use archive_durable::{AppendFile, DiskError, SmallFile, directory, replace_all, replace_file};
+use archive_durable::{
+    AppendFile, DiskError, SmallFile, UncachedFile, directory, replace_all, replace_file,
+};
+use archive_model::Root;
 use harvest_crawler::archive_files::{ClosedFile, OPEN};
 use harvest_crawler::capture::record_id;
 use harvest_crawler::crawl::CrawlOutcome;
@@ -74,14 +77,39 @@ pub(crate) fn write_documents(
     environment: &JobEnvironment,
     warcinfo: &Warcinfo,
     outcome: &CrawlOutcome,
-) -> Result<Option<ClosedFile>, DocumentError> {
+) -> Result<Option<(ClosedFile, Root)>, DocumentError> {
     let name = metadata_name(job);
     let path = job.path_of("metadata").join(&name);
-    let size = if let Some(EntryKind::File { size, .. }) = directory::entry_kind(&path)? {
-        size
-    } else if job.metadata_file()?.is_some() && job.has_receipt(&name)? {
+    let written = job.metadata_file()?;
+    let is_here = directory::entry_kind(&path)?.is_some();
+    if written.is_some() && !is_here && job.has_receipt(&name)? {
         return Ok(None);
-    } else {
+    }
+    let root_of = || UncachedFile::open(&path)?.root();
+    if let Some(entry) = written.filter(|_| is_here)
+        && root_of()? == entry.root
+    {
+        let CrawledFile {
+            name,
+            size,
+            closed,
+            root,
+        } = entry;
+        return Ok(Some((
+            ClosedFile {
+                name,
+                path,
+                size,
+                closed,
+            },
+            root,
+        )));
+    }
+    // One that is not described was not finished, and one that has other bytes was damaged since: it is made again.
+    if is_here {
+        directory::remove_name(&path)?;
+    }
+    let size = {
         let mut reports = crawl_reports(job, environment, outcome)?;
         reports.extend(frontier_reports(job, environment, outcome)?);
         let reports = reports.iter();
@@ -95,17 +123,20 @@ pub(crate) fn write_documents(
         write_metadata(job, environment, warcinfo, &name)?
     };
     let closed = environment.clock.now();
+    let root = root_of()?;
     job.keep_metadata_file(&CrawledFile {
         name: name.clone(),
         size,
         closed,
+        root,
     })?;
-    Ok(Some(ClosedFile {
+    let file = ClosedFile {
         name,
         path,
         size,
         closed,
-    }))
+    };
+    Ok(Some((file, root)))
 }
 
 /// Returns the name of the metadata file, as NetarchiveSuite has it: `12-metadata-1.warc.gz`, or with a collection

@@ -3,23 +3,17 @@
 //! Owns that an archive file is indexed before it is handed on to be stored, that a damaged one is set aside, and that
 //! people are told at once of one that cannot be handed on.
 
-use std::io::BufReader;
-
-use archive_durable::HashedFile;
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_crawler::crawl::CrawlOutcome;
 use harvest_reports::warcinfo::Warcinfo;
 use tokio::sync::mpsc;
 
-use crate::directory::{IndexedFile, JobDirectory, JobDirectoryError, open_file};
+use crate::directory::{IndexedFile, JobDirectory};
 use crate::document::write_documents;
 use crate::environment::JobEnvironment;
 use crate::error::HarvestJobError;
 use crate::notice::{JobNotice, NoticeHandler};
-use crate::upload::{FileDigest, WholeFile};
-
-/// The bytes that are read at a time.
-const READ_SIZE: usize = 1 << 20;
+use crate::upload::WholeFile;
 
 /// A job that runs.
 #[derive(Clone, Copy)]
@@ -60,18 +54,23 @@ impl JobRun<'_> {
 
     /// Indexes an archive file that was closed, and hands it on to be stored. A damaged one stays, as `NAME.invalid`.
     async fn close(&self, file: ClosedFile) -> Result<(), HarvestJobError> {
+        if self.directory.has_receipt(&file.name)? {
+            // What the archive has it looks after.
+            _ = self.files.send(WholeFile { file, root: None });
+            return Ok(());
+        }
         let directory = self.directory.clone();
         let closed = file.clone();
-        let is_stored = self.environment.archive.is_some();
         let indexed = run_blocking("index an archive file", move || {
-            index_and_hash(&directory, &closed, is_stored)
+            directory.index_file(&closed)
         });
         match indexed.await? {
-            Ok(digest) => {
+            IndexedFile::Whole(root) => {
+                let root = Some(root);
                 // Uploads that were ended take nothing more.
-                _ = self.files.send(WholeFile { file, digest });
+                _ = self.files.send(WholeFile { file, root });
             }
-            Err(damage) => {
+            IndexedFile::Damaged(damage) => {
                 self.directory.set_aside(&file.name)?;
                 (self.notify)(JobNotice::NotStored {
                     name: &file.name,
@@ -100,38 +99,12 @@ impl JobRun<'_> {
         let written = run_blocking("write the metadata file", move || {
             write_documents(&directory, &environment, &warcinfo, &outcome)
         });
-        if let Some(file) = written.await? {
-            _ = self.files.send(WholeFile { file, digest: None });
+        if let Some((file, root)) = written.await? {
+            let root = Some(root);
+            _ = self.files.send(WholeFile { file, root });
         }
         Ok(())
     }
-}
-
-/// Indexes an archive file. Returns its digest if it is to be stored and was read for its index: both come of one
-/// reading, past the page cache. Returns the first damage of one that is damaged.
-fn index_and_hash(
-    directory: &JobDirectory,
-    closed: &ClosedFile,
-    is_stored: bool,
-) -> Result<Result<Option<FileDigest>, String>, JobDirectoryError> {
-    if !is_stored {
-        return Ok(
-            match directory.index_file(closed, open_file(&closed.path)?)? {
-                IndexedFile::Known | IndexedFile::New => Ok(None),
-                IndexedFile::Damaged(damage) => Err(damage),
-            },
-        );
-    }
-    let mut archive = HashedFile::open(&closed.path)?;
-    let buffered = BufReader::with_capacity(READ_SIZE, &mut archive);
-    Ok(match directory.index_file(closed, buffered)? {
-        IndexedFile::Known => Ok(None),
-        IndexedFile::New => {
-            let (size, root) = archive.finish()?;
-            Ok(Some(FileDigest { size, root }))
-        }
-        IndexedFile::Damaged(damage) => Err(damage),
-    })
 }
 
 /// Runs work that blocks, on a thread for such work.

@@ -1,8 +1,7 @@
 //! Archive files on their way into the archive.
 //!
 //! Owns that a local file goes only on a receipt of its own bytes that is kept beside it, and that an archive that is
-//! down is waited for. Announces the hash of each file as it is on the disk: where nobody has read the file from there
-//! yet, it is read for its hash first.
+//! down is waited for. Announces the root that each file was closed with: bytes that have changed since are refused.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -87,19 +86,12 @@ enum UploadError {
     },
 }
 
-/// The size and the BLAKE3 root of a file, as it was read from the disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileDigest {
-    pub(crate) size: u64,
-    pub(crate) root: Root,
-}
-
 /// A file that is whole, and is to be stored.
 #[derive(Clone, Debug)]
 pub(crate) struct WholeFile {
     pub(crate) file: ClosedFile,
-    /// The digest of the file, if its bytes were read past the page cache since it was closed.
-    pub(crate) digest: Option<FileDigest>,
+    /// The BLAKE3 root of the file as it was closed; `None` of one that has a receipt.
+    pub(crate) root: Option<Root>,
 }
 
 /// The end of an attempt to store a file.
@@ -296,14 +288,14 @@ async fn deposit(whole: &WholeFile) -> Result<Deposit, UploadError> {
         name: name.to_owned(),
         source,
     })?;
-    let FileDigest { size, root } = match whole.digest {
-        Some(digest) => digest,
-        None => read_digest(name, path).await?,
+    let root = match whole.root {
+        Some(root) => root,
+        None => read_root(name, path).await?,
     };
     let source = File::open(path).map_err(|error| DiskError::new("open", path, error))?;
     Ok(Deposit {
         name: file_name,
-        size,
+        size: whole.file.size,
         source: Arc::new(source),
         announced: AnnouncedDigests {
             blake3: Some(root),
@@ -313,16 +305,10 @@ async fn deposit(whole: &WholeFile) -> Result<Deposit, UploadError> {
     })
 }
 
-/// Reads a file past the page cache for its digest.
-async fn read_digest(name: &str, path: &Path) -> Result<FileDigest, UploadError> {
+/// Reads a file past the page cache for its root.
+async fn read_root(name: &str, path: &Path) -> Result<Root, UploadError> {
     let path = path.to_owned();
-    let read = move || -> Result<_, DiskError> {
-        let file = UncachedFile::open(&path)?;
-        let size = file.size()?;
-        let root = file.root()?;
-        Ok(FileDigest { size, root })
-    };
-    let read = tokio::task::spawn_blocking(read).await;
+    let read = tokio::task::spawn_blocking(move || UncachedFile::open(&path)?.root()).await;
     Ok(read.map_err(|source| UploadError::Task {
         name: name.to_owned(),
         source,

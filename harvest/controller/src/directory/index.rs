@@ -1,8 +1,9 @@
 //! The index of each archive file in the directory of a job, and what describes the file.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 
-use archive_durable::{AppendFile, directory, read_small, replace_file};
+use archive_durable::{AppendFile, HashedFile, UncachedFile, directory, read_small, replace_file};
+use archive_model::Root;
 use harvest_crawler::archive_files::ClosedFile;
 use harvest_reports::index::{ArchiveIndex, IndexLines, index_archive_file};
 
@@ -11,51 +12,61 @@ use super::{CrawledFile, JobDirectory, JobDirectoryError, open_file};
 /// The longest description of a file.
 const MAX_ENTRY: u64 = 64 << 10;
 
+/// The bytes that are read at a time.
+const READ_SIZE: usize = 1 << 20;
+
 /// The bytes that are copied at a time.
 const PIECE: usize = 256 << 10;
 
 /// The outcome of indexing an archive file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IndexedFile {
-    /// The file had an index, and was not read.
-    Known,
-    /// The file was read to the end of its last record, and has an index now.
-    New,
-    /// The file is damaged, first by this; it gets no index.
+    /// The file is whole, and has an index. This is its root.
+    Whole(Root),
+    /// The file is damaged, first by this; it has no index.
     Damaged(String),
 }
 
 impl JobDirectory {
-    /// Indexes an archive file that was closed, from its first byte, and describes it. One that has an index keeps it,
-    /// and one that is damaged is not described.
+    /// Indexes an archive file that was closed, from its first byte, and describes it. One that has an index is compared
+    /// with the root that it was closed with. A damaged one has no index.
     ///
     /// # Errors
     ///
     /// [`JobDirectoryError::Index`], [`JobDirectoryError::Disk`].
-    pub(crate) fn index_file(
-        &self,
-        closed: &ClosedFile,
-        archive: impl Read,
-    ) -> Result<IndexedFile, JobDirectoryError> {
-        let entry = self.path_of("index").join(format!("{}.json", closed.name));
-        if read_small(&entry, MAX_ENTRY)?.is_some() {
-            return Ok(IndexedFile::Known);
+    pub(crate) fn index_file(&self, closed: &ClosedFile) -> Result<IndexedFile, JobDirectoryError> {
+        let name = &closed.name;
+        let path = self.path_of("index").join(format!("{name}.json"));
+        if let Some(entry) = self.read_json::<CrawledFile>(&format!("index/{name}.json"))? {
+            if UncachedFile::open(&closed.path)?.root()? == entry.root {
+                return Ok(IndexedFile::Whole(entry.root));
+            }
+            directory::remove_name(&path)?;
+            let damage = format!(
+                "its bytes are others than those it was closed with ({})",
+                entry.root
+            );
+            return Ok(IndexedFile::Damaged(damage));
         }
         let scratch = self.path_of("scratch");
         directory::make_unsynced(&scratch)?;
-        let mut index = index_archive_file(archive, &closed.name, &scratch)?;
+        let mut archive = HashedFile::open(&closed.path)?;
+        let buffered = BufReader::with_capacity(READ_SIZE, &mut archive);
+        let mut index = index_archive_file(buffered, name, &scratch)?;
         if let Some(damage) = index.damage {
             return Ok(IndexedFile::Damaged(damage));
         }
-        self.keep_lines(&closed.name, "cdx", &mut index.cdx)?;
-        self.keep_lines(&closed.name, "cdxj", &mut index.captures)?;
+        let (size, root) = archive.finish()?;
+        self.keep_lines(name, "cdx", &mut index.cdx)?;
+        self.keep_lines(name, "cdxj", &mut index.captures)?;
         let description = serde_json::json!(CrawledFile {
-            name: closed.name.clone(),
-            size: closed.size,
+            name: name.clone(),
+            size,
             closed: closed.closed,
+            root,
         });
-        replace_file(&entry, description.to_string().as_bytes())?;
-        Ok(IndexedFile::New)
+        replace_file(&path, description.to_string().as_bytes())?;
+        Ok(IndexedFile::Whole(root))
     }
 
     /// Copies the lines of an index out of their temporary file.

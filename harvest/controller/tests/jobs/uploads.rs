@@ -1,5 +1,6 @@
 //! Archives that are down, refuse, or lie; and the outcome of a crawl, which is kept before any of that.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -67,6 +68,66 @@ async fn suspended_upload_never_crawls_again() {
     assert_eq!(again.files, report.files);
     assert_eq!(again.domains, report.domains);
     assert_eq!(unreliable.responses().len(), 6);
+}
+
+/// Fails if an archive file that has changed on the disk while it waited for the archive is stored, or that is not said,
+/// or the files beside it and the metadata are not stored.
+#[tokio::test]
+async fn file_that_changed_since_it_was_closed_is_set_aside() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let directory = create(base.path(), site().await, "");
+    let unreliable = UnreliableArchive {
+        refused: Some("12-"),
+        ..UnreliableArchive::new(&directory)
+    };
+    let archive = unreliable.archive.clone();
+    let refusing = environment(Some(Arc::new(unreliable)), Clock::system_clock());
+    assert_eq!(
+        run(&directory, &refusing).await.status,
+        HarvestJobEnd::Failed
+    );
+    let flip = |folder: &str| {
+        let name = names(&directory.path_of(folder)).pop_first().unwrap();
+        let path = directory.path_of(folder).join(&name);
+        let mut bytes = fs::read(&path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        name
+    };
+    let name = flip("warcs");
+    let metadata = flip("metadata");
+    let told = parking_lot::Mutex::new(Vec::new());
+    let notify = |notice: JobNotice<'_>| {
+        if let JobNotice::NotStored { name, why } = notice {
+            told.lock().push(format!("{name}: {why}"));
+        }
+    };
+    let good = environment(Some(Arc::new(archive.clone())), Clock::system_clock());
+    let report = try_run(&reopened(&directory), &good, &notify)
+        .await
+        .unwrap();
+    assert_eq!(report.status, HarvestJobEnd::Failed);
+    let told = told.into_inner();
+    assert!(
+        told.len() == 1 && told[0].contains("others than those it was closed with"),
+        "{told:?}"
+    );
+    let aside = format!("{name}.invalid");
+    assert_eq!(
+        names(&directory.path_of("warcs")),
+        BTreeSet::from([aside.clone()])
+    );
+    // What documents the crawl is made again, and names no capture of the file.
+    let stored: Vec<(String, bool)> = report
+        .files
+        .into_iter()
+        .map(|file| (file.name, file.stored))
+        .collect();
+    assert_eq!(stored, [(aside, false), (metadata.clone(), true)]);
+    assert!(archive.stat(&name.parse().unwrap()).await.is_err());
+    assert!(archive.stat(&metadata.parse().unwrap()).await.is_ok());
 }
 
 /// Fails if a receipt for other bytes passes for the one of a file: the file would be deleted.

@@ -116,6 +116,7 @@ impl Frontier {
         }
         let mut frontier = Self::load(database, stamp, settings)?;
         let resume = frontier.take_back_outcomes(&mut is_whole)?;
+        frontier.recall_late_retries()?;
         frontier.read_queues()?;
         frontier.read_uris()?;
         Ok((frontier, resume))

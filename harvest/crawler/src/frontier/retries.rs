@@ -113,27 +113,34 @@ impl Frontier {
         Some(self.moment_of(time))
     }
 
-    /// Reads the URIs that wait. One that would come back implausibly late comes back now: the clock was set back.
-    pub(super) fn read_retries(&mut self) -> Result<(), DbError> {
+    /// Lets URIs come back now that would come back implausibly late: the clock was set back.
+    pub(super) fn recall_late_retries(&self) -> Result<(), DbError> {
         let last = self.due_at(LONGEST_REST);
-        let mut late = Vec::new();
+        let mut batch = self.database.batch();
+        let mut has_late = false;
+        for row in self.retries.range((last, FIRST)..)? {
+            let (key, uri) = row?;
+            has_late = true;
+            batch.delete(&self.retries, &key)?;
+            batch.put(
+                &self.retries,
+                &(self.due_at(CrawlMoment::ZERO), key.1),
+                &uri,
+            )?;
+        }
+        if has_late {
+            batch.write()?;
+        }
+        Ok(())
+    }
+
+    /// Counts the URIs that wait.
+    pub(super) fn read_retries(&mut self) -> Result<(), DbError> {
         let mut keys = Vec::new();
         for row in self.retries.scan()? {
-            let (key, uri) = row?;
-            if key.0 > last {
-                late.push((key, uri));
-            } else {
-                keys.push(key);
-            }
+            let (key, _) = row?;
+            keys.push(key);
         }
-        let mut batch = self.database.batch();
-        for (key, uri) in late {
-            let now = (self.due_at(CrawlMoment::ZERO), key.1);
-            batch.delete(&self.retries, &key)?;
-            batch.put(&self.retries, &now, &uri)?;
-            keys.push(now);
-        }
-        batch.write()?;
         for key in keys {
             let (_, (_, _, _, number)) = key;
             self.next_number = self.next_number.max(number.saturating_add(1));
