@@ -1,14 +1,17 @@
 //! The harvest of each domain, as the logs of a job tell it.
 
+use std::collections::{HashMap, HashSet};
 use std::io::BufReader;
 
 use archive_durable::directory;
+use harvest_crawler::crawl::CrawlOutcome;
 use harvest_crawler::recorder::CRAWL_LOG;
 use harvest_crawler::suffixes::suffix_list;
-use harvest_reports::harvest::{HarvestReport, StopReason};
+use harvest_reports::harvest::{HarvestReport, StopReason, in_unicode};
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use harvest_reports::progress::{FILE_NAME as PROGRESS_LOG, last_line};
 use serde::Serialize;
+use url::Url;
 
 use crate::directory::{JobDirectory, open_file};
 use crate::document::{DocumentError, log_error};
@@ -22,12 +25,18 @@ pub struct DomainOutcome {
     pub objects: u64,
     /// The number of bytes of those objects.
     pub bytes: u64,
-    /// The reason why the harvest of the domain stopped, in words that NetarchiveSuite uses.
+    /// The reason why the harvest of the domain stopped, in words that NetarchiveSuite uses. Of a domain with URIs left,
+    /// or of whose seeds none was had, it is never "download complete".
     pub stop_reason: &'static str,
+    /// The number of URIs of its hosts that were found and not fetched.
+    pub remaining: u64,
 }
 
 /// Returns the harvest of each domain, as the logs tell it.
-pub(crate) fn domain_outcomes(job: &JobDirectory) -> Result<Vec<DomainOutcome>, DocumentError> {
+pub(crate) fn domain_outcomes(
+    job: &JobDirectory,
+    outcome: &CrawlOutcome,
+) -> Result<Vec<DomainOutcome>, DocumentError> {
     let path = job.path_of("logs").join(PROGRESS_LOG);
     let last = match directory::entry_kind(&path)? {
         Some(_) => last_line(BufReader::new(open_file(&path)?)).map_err(log_error(&path))?,
@@ -36,10 +45,19 @@ pub(crate) fn domain_outcomes(job: &JobDirectory) -> Result<Vec<DomainOutcome>, 
     let reason = StopReason::from_last_progress_line(last.as_deref());
     let mut report = HarvestReport::new(reason, false);
     let suffixes = suffix_list(&job.job().order)?;
+    let domain_of = |host: &str| in_unicode(suffixes.registered_domain(host));
+    let seeds: HashSet<&str> = job.job().seeds.iter().map(Url::as_str).collect();
+    let mut had_seeds = HashSet::new();
     let path = job.path_of("logs").join(CRAWL_LOG);
     for entry in CrawlLogReader::new(BufReader::new(open_file(&path)?)) {
         match entry.map_err(log_error(&path))? {
             LogEntry::Line(line) => {
+                if matches!(line.status, 1..400)
+                    && seeds.contains(line.uri.as_str())
+                    && let Ok(url) = Url::parse(&line.uri)
+                {
+                    had_seeds.extend(url.host_str().map(domain_of));
+                }
                 report.add_line(&line, |host| {
                     Some(suffixes.registered_domain(host).to_owned())
                 });
@@ -48,11 +66,28 @@ pub(crate) fn domain_outcomes(job: &JobDirectory) -> Result<Vec<DomainOutcome>, 
             LogEntry::Unreadable(_) => {}
         }
     }
-    let domains = report.domains().map(|(domain, report)| DomainOutcome {
-        domain: domain.to_owned(),
-        objects: report.objects,
-        bytes: report.bytes,
-        stop_reason: stop_reason(report.stop_reason),
+    let seed_domains = job.job().seeds.iter().filter_map(Url::host_str);
+    let seed_domains: HashSet<String> = seed_domains.map(domain_of).collect();
+    let mut remaining = HashMap::<String, u64>::new();
+    for (host, count) in &outcome.remaining {
+        *remaining.entry(domain_of(host)).or_default() += count;
+    }
+    let domains = report.domains().map(|(domain, report)| {
+        let remaining = remaining.get(domain).copied().unwrap_or(0);
+        let lacks_seeds = seed_domains.contains(domain) && !had_seeds.contains(domain);
+        let reason = match report.stop_reason {
+            StopReason::DownloadComplete if remaining > 0 || lacks_seeds => {
+                StopReason::DownloadUnfinished
+            }
+            reason => reason,
+        };
+        DomainOutcome {
+            domain: domain.to_owned(),
+            objects: report.objects,
+            bytes: report.bytes,
+            stop_reason: stop_reason(reason),
+            remaining,
+        }
     });
     Ok(domains.collect())
 }

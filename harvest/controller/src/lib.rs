@@ -7,7 +7,7 @@
 //!
 //! The rooms, in reading order; each uses only those below it:
 //! - `job`: a job from its seeds to its receipts;
-//! - `report`: how the job ended, with `domains` and `unanswered`, as the logs tell it;
+//! - `report`: how the job ended, with `domains` and `failed_seeds`, as the logs tell it;
 //! - `crawl`: the crawl, with `actions`, the requests of people while it runs;
 //! - `run`: what the steps of a job share, and the way of each whole file; `error`: the reasons why a job breaks off;
 //! - `upload`: archive files on their way into the archive; `salvage`: what a dead process has left;
@@ -59,6 +59,7 @@ mod domains;
 mod environment;
 mod error;
 mod error_logs;
+mod failed_seeds;
 mod job;
 pub mod lock;
 mod notice;
@@ -68,14 +69,13 @@ mod report;
 mod requests_log;
 mod run;
 mod salvage;
-mod unanswered;
 mod upload;
 
 pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
 pub use domains::DomainOutcome;
 pub use environment::JobEnvironment;
 pub use error::HarvestJobError;
+pub use failed_seeds::FailedSeed;
 pub use job::{JobConsole, run_job};
 pub use notice::JobNotice;
-pub use report::{HarvestJobEnd, JobReport, JobReportFile, QuarantinedPattern};
-pub use unanswered::UnansweredSeed;
+pub use report::{CrawlOutcomeKind, HarvestJobEnd, JobReport, JobReportFile, QuarantinedPattern};

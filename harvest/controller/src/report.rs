@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::directory::JobDirectory;
 use crate::domains::{DomainOutcome, domain_outcomes};
 use crate::error::HarvestJobError;
+use crate::failed_seeds::{FailedSeed, failed_seeds};
 use crate::progress_log::end_message;
-use crate::unanswered::{UnansweredSeed, unanswered_seeds};
 
 /// The state in which a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -25,6 +25,34 @@ pub enum HarvestJobEnd {
     Failed,
     /// The job is to be resumed.
     Suspended,
+}
+
+/// The kind of the end of a crawl.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrawlOutcomeKind {
+    /// No URI was left that may be fetched.
+    Finished,
+    /// Nothing was left but URIs that wait for hosts which cannot be reached.
+    Idle,
+    /// A limit of the order was reached.
+    Limit,
+    /// A person has ended the crawl, for now or for good.
+    Stopped,
+    /// The crawl broke off.
+    Broken,
+}
+
+const fn outcome_kind(end: CrawlEnd) -> CrawlOutcomeKind {
+    match end {
+        CrawlEnd::Finished => CrawlOutcomeKind::Finished,
+        CrawlEnd::Idle => CrawlOutcomeKind::Idle,
+        CrawlEnd::TimeLimit | CrawlEnd::DataLimit | CrawlEnd::ObjectLimit => {
+            CrawlOutcomeKind::Limit
+        }
+        CrawlEnd::Terminated | CrawlEnd::Suspended => CrawlOutcomeKind::Stopped,
+        CrawlEnd::Broken => CrawlOutcomeKind::Broken,
+    }
 }
 
 /// A file of a job.
@@ -50,6 +78,8 @@ pub struct JobReport {
     pub directory: String,
     /// The way in which the job ended.
     pub status: HarvestJobEnd,
+    /// The kind of the end of the crawl.
+    pub outcome: CrawlOutcomeKind,
     /// The reason why the crawl ended, in Heritrix' words.
     pub stop_reason: String,
     /// The number of URIs that were fetched.
@@ -62,9 +92,10 @@ pub struct JobReport {
     pub domains: Vec<DomainOutcome>,
     /// The patterns of URIs under quarantine.
     pub quarantined: Vec<QuarantinedPattern>,
-    /// The seeds, with the reason of each, where not one was fetched; else none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unanswered: Vec<UnansweredSeed>,
+    /// The number of URIs that were found and not fetched.
+    pub remaining: u64,
+    /// The seeds that were not had, with the reason of each; the first thousand.
+    pub failed_seeds: Vec<FailedSeed>,
 }
 
 /// A pattern of URIs that only made more of itself.
@@ -103,9 +134,10 @@ pub(crate) fn write_report(
         job: directory.job().id,
         directory: directory.root().display().to_string(),
         status: status(end, &files),
+        outcome: outcome_kind(outcome.end),
         stop_reason: if outcome.end == CrawlEnd::Idle {
             // The log has Heritrix' words, which say less.
-            "Idle: only tries that failed before were left".to_owned()
+            "Idle: nothing was left but what waits for hosts that cannot be reached".to_owned()
         } else {
             end_message(outcome.end)
                 .map_or("Suspended", EndMessage::as_str)
@@ -114,9 +146,10 @@ pub(crate) fn write_report(
         objects: outcome.progress.fetched,
         bytes: outcome.progress.bytes,
         files,
-        domains: domain_outcomes(directory)?,
+        domains: domain_outcomes(directory, outcome)?,
         quarantined: quarantined.collect(),
-        unanswered: unanswered_seeds(directory, outcome)?,
+        remaining: outcome.remaining.values().sum(),
+        failed_seeds: failed_seeds(directory, outcome)?,
     })
 }
 

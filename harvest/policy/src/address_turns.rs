@@ -1,8 +1,8 @@
 //! Turns at addresses: how many requests an address has at a time, and when it has the next one.
 //!
 //! Owns politeness by address, whichever queues the requests come from: many hosts of many domains may live at one
-//! address. A request asks with a ticket; it may go at once, or its ticket comes up when the address has rested. Takes
-//! time as a value.
+//! address. An address has a number of places; each takes one request at a time, and rests after it. A request asks with
+//! a ticket; it may go at once, or its ticket comes up when a place is free. Takes time as a value.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
@@ -14,26 +14,37 @@ pub type RequestTicket = u64;
 
 #[derive(Debug, Default)]
 struct AddressState {
-    in_process: u32,
-    rests_until: CrawlMoment,
+    in_process: usize,
+    /// The places that rest, by the end of their rest.
+    resting: Vec<CrawlMoment>,
     waiting: VecDeque<RequestTicket>,
+}
+
+impl AddressState {
+    /// Returns whether a place is free now.
+    fn is_free(&mut self, now: CrawlMoment, places: usize) -> bool {
+        self.resting.retain(|until| *until > now);
+        self.in_process + self.resting.len() < places
+    }
 }
 
 /// The addresses of a crawl that have requests under way, waiting ones, or rest.
 #[derive(Debug)]
 pub struct AddressTurns {
-    /// The most requests at an address at a time.
-    connections: u32,
+    /// The places of an address.
+    places: usize,
     addresses: HashMap<IpAddr, AddressState>,
-    /// The addresses that rest, by the end of their rest.
+    /// The addresses at which a place rests, by the end of its rest.
     resting: BTreeSet<(CrawlMoment, IpAddr)>,
 }
 
 impl AddressTurns {
-    /// Makes turns without requests; each address will have at most `connections` of them at a time.
-    pub fn new(connections: u32) -> Self {
+    /// Makes turns without requests; each address will have at most `places` of them at a time.
+    pub fn new(places: u32) -> Self {
         Self {
-            connections: connections.max(1),
+            places: usize::try_from(places)
+                .expect("a `u32` is a `usize` here")
+                .max(1),
             addresses: HashMap::new(),
             resting: BTreeSet::new(),
         }
@@ -42,29 +53,24 @@ impl AddressTurns {
     /// Asks for a request to an address. Returns whether it may go now, and counts as under way; else its ticket comes
     /// up later.
     pub fn ask_turn(&mut self, address: IpAddr, ticket: RequestTicket, now: CrawlMoment) -> bool {
-        let connections = self.connections;
         let state = self.addresses.entry(address).or_default();
-        let is_free =
-            state.rests_until <= now && state.in_process < connections && state.waiting.is_empty();
-        if is_free {
+        let may_go = state.waiting.is_empty() && state.is_free(now, self.places);
+        if may_go {
             state.in_process += 1;
         } else {
             state.waiting.push_back(ticket);
-            let wakes = (state.rests_until, address);
-            self.resting.insert(wakes);
         }
-        is_free
+        may_go
     }
 
-    /// Takes note that a request to an address has ended; the address rests until a moment.
+    /// Takes note that a request to an address has ended; its place rests until a moment.
     pub fn end_request(&mut self, address: IpAddr, rests_until: CrawlMoment) {
         let Some(state) = self.addresses.get_mut(&address) else {
             return;
         };
         state.in_process = state.in_process.saturating_sub(1);
-        self.resting.remove(&(state.rests_until, address));
-        state.rests_until = state.rests_until.max(rests_until);
-        self.resting.insert((state.rests_until, address));
+        state.resting.push(rests_until);
+        self.resting.insert((rests_until, address));
     }
 
     /// Returns the tickets that may go now; they count as under way.
@@ -78,14 +84,14 @@ impl AddressTurns {
             let Some(state) = self.addresses.get_mut(&address) else {
                 continue;
             };
-            while state.in_process < self.connections {
+            while state.is_free(now, self.places) {
                 let Some(ticket) = state.waiting.pop_front() else {
                     break;
                 };
                 state.in_process += 1;
                 due.push((ticket, address));
             }
-            if state.in_process == 0 && state.waiting.is_empty() {
+            if state.in_process == 0 && state.resting.is_empty() && state.waiting.is_empty() {
                 self.addresses.remove(&address);
             }
         }
@@ -143,6 +149,21 @@ mod tests {
         turns.end_request(address(1), second(20));
         assert!(!turns.ask_turn(address(1), 4, second(19)));
         assert_eq!(turns.take_due(second(20)), [(4, address(1))]);
+    }
+
+    /// Fails if an address has more requests in a time than its places give, or one that rests keeps the others waiting.
+    #[test]
+    fn places_rest_one_by_one() {
+        let mut turns = AddressTurns::new(2);
+        assert!(turns.ask_turn(address(1), 1, second(0)));
+        turns.end_request(address(1), second(9));
+        assert!(turns.ask_turn(address(1), 2, second(1)));
+        assert!(!turns.ask_turn(address(1), 3, second(1)));
+        turns.end_request(address(1), second(5));
+        assert_eq!(turns.take_due(second(4)), []);
+        assert_eq!(turns.take_due(second(5)), [(3, address(1))]);
+        assert!(!turns.ask_turn(address(1), 4, second(8)));
+        assert_eq!(turns.take_due(second(9)), [(4, address(1))]);
     }
 
     /// Fails if a ticket is lost, comes up twice or out of its order, or an idle address stays in memory.

@@ -247,14 +247,15 @@ impl HostRests {
         })
     }
 
-    /// Returns the hosts that rest, each with the moment until which it does, and those that are given up.
-    pub fn hosts_in_trouble(
-        &self,
-        now: CrawlMoment,
-    ) -> impl Iterator<Item = (&HostPort, HostStanding)> {
-        let standings = self.hosts.keys();
-        let standings = standings.map(move |host| (host, self.standing(host, now)));
-        standings.filter(|(_, standing)| *standing != HostStanding::Open)
+    /// Returns the number of hosts that rest, and of those that are given up.
+    pub fn count_troubled(&self, now: CrawlMoment) -> (u64, u64) {
+        let mut resting = 0;
+        let mut given_up = 0;
+        for state in self.hosts.values() {
+            given_up += u64::from(state.is_given_up);
+            resting += u64::from(!state.is_given_up && state.rests_until > now);
+        }
+        (resting, given_up)
     }
 
     /// Returns whether the last trouble of a host was that it has asked for patience.
@@ -341,7 +342,7 @@ mod tests {
         assert_ne!(rests.standing(&other, now), HostStanding::Open);
         rests.note_answer(&other);
         assert_eq!(rests.standing(&other, now), HostStanding::Open);
-        assert_eq!(rests.hosts_in_trouble(now).count(), 1);
+        assert_eq!(rests.count_troubled(now), (0, 1));
     }
 
     /// Fails if a host that asks for patience is given up, or rests for longer or shorter than it says and the order

@@ -253,7 +253,7 @@ fn delay(value: &[u8]) -> Option<Duration> {
 }
 
 /// Returns a path in the form in which paths are compared (RFC 9309 §2.2.2): an escape of an unreserved character is
-/// undone, other escapes are in capital letters, and bytes beyond printable ASCII are escaped.
+/// undone, other escapes are in capital letters, and `*`, `$` and bytes beyond printable ASCII are escaped.
 fn normal_path(path: &[u8]) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut normal = Vec::with_capacity(path.len());
@@ -273,7 +273,9 @@ fn normal_path(path: &[u8]) -> Vec<u8> {
         };
         let is_unreserved =
             value.is_ascii_alphanumeric() || matches!(value, b'-' | b'.' | b'_' | b'~');
-        if is_unreserved || (escaped.is_none() && value.is_ascii_graphic()) {
+        // What has a meaning in a pattern can be written escaped there alone (§2.2.3).
+        let is_mark = matches!(value, b'*' | b'$');
+        if is_unreserved || (escaped.is_none() && value.is_ascii_graphic() && !is_mark) {
             normal.push(value);
         } else {
             let digit = |index: u8| HEX.get(usize::from(index)).copied().unwrap_or(b'0');

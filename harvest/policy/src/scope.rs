@@ -26,7 +26,7 @@ use crate::traps::TrapList;
 /// The schemes that are crawled at all.
 const SCHEMES: [&str; 6] = ["http", "https", "ftp", "sftp", "dns", "whois"];
 
-/// A rule of the scope. They are listed in the order in which they are asked.
+/// A rule of the scope. They are listed in their order: the last one with an opinion decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScopeRule {
     /// Nothing else has an opinion: rejects.
@@ -147,32 +147,31 @@ impl Scope {
             |overlay| overlay.max_speculative_hops,
             self.max_speculative_hops,
         );
-        let is_part = is_part_of_page(hops, max_hops_in_page, max_speculative_hops);
         let max_repeats = limit(|overlay| overlay.max_repeats, self.max_repeats);
         let max_segments = limit(|overlay| overlay.max_segments, self.max_segments);
-        let opinions = [
-            (ScopeRule::Outside, true),
-            (ScopeRule::AcceptedPrefix, self.accepted.covers(url)),
-            (ScopeRule::TooManyHops, hops.len() > max_hops),
-            (ScopeRule::PartOfPage, is_part),
-            (ScopeRule::RejectedPrefix, self.rejected.covers(url)),
-            (ScopeRule::Trap, traps()),
-            (
-                ScopeRule::RepeatedSegment,
-                repeat_count(url.path()) > max_repeats,
-            ),
-            (
-                ScopeRule::DeepPath,
-                segments(url.path()).count() > max_segments,
-            ),
-            (
-                ScopeRule::Prerequisite,
-                hops.last() == Some(Hop::Prerequisite),
-            ),
-            (ScopeRule::Scheme, !SCHEMES.contains(&url.scheme())),
-        ];
-        let last = opinions.into_iter().rfind(|(_, holds)| *holds);
-        let rule = last.map_or(ScopeRule::Outside, |(rule, _)| rule);
+        // The last rule with an opinion decides, so that they are asked backwards: what a deep path costs to look at is
+        // not paid for one that is too deep.
+        let rule = if !SCHEMES.contains(&url.scheme()) {
+            ScopeRule::Scheme
+        } else if hops.last() == Some(Hop::Prerequisite) {
+            ScopeRule::Prerequisite
+        } else if segments(url.path()).count() > max_segments {
+            ScopeRule::DeepPath
+        } else if repeat_count(url.path()) > max_repeats {
+            ScopeRule::RepeatedSegment
+        } else if traps() {
+            ScopeRule::Trap
+        } else if self.rejected.covers(url) {
+            ScopeRule::RejectedPrefix
+        } else if is_part_of_page(hops, max_hops_in_page, max_speculative_hops) {
+            ScopeRule::PartOfPage
+        } else if hops.len() > max_hops {
+            ScopeRule::TooManyHops
+        } else if self.accepted.covers(url) {
+            ScopeRule::AcceptedPrefix
+        } else {
+            ScopeRule::Outside
+        };
         ScopeDecision { rule }
     }
 

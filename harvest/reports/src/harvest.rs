@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_policy::account::Quota;
+use harvest_policy::hops::Hop;
 use harvest_policy::status::FetchStatus;
 
 use crate::statistics::host_of;
@@ -84,7 +85,7 @@ impl StopReason {
 /// The harvest of a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DomainReport {
-    /// The number of URIs with a status of zero or more.
+    /// The number of URIs with a status of zero or more, without `dns:` and robots.txt.
     pub objects: u64,
     /// The number of bytes in the records of those URIs (annotation `content-size:N`).
     pub bytes: u64,
@@ -130,7 +131,8 @@ impl HarvestReport {
             bytes: 0,
             stop_reason: default_reason,
         });
-        if line.status >= 0 {
+        // What goes before every URI of a host (`dns:`, robots.txt) is no object that was harvested.
+        if line.status >= 0 && !line.hops.ends_with(Hop::Prerequisite.letter()) {
             report.objects = report.objects.saturating_add(1);
             report.bytes = report
                 .bytes
@@ -170,7 +172,7 @@ fn quota_reason(line: &CrawlLogLine) -> Option<StopReason> {
 }
 
 /// Returns a domain in Unicode (UTS #46), as NetarchiveSuite stores it. One that is not valid stays as it is.
-fn in_unicode(domain: &str) -> String {
+pub fn in_unicode(domain: &str) -> String {
     match idna::domain_to_unicode(domain) {
         (unicode, Ok(())) => unicode,
         (_, Err(_)) => domain.to_owned(),

@@ -26,7 +26,7 @@ async fn job_is_crawled_documented_and_stored() {
     assert_eq!((report.status, report.objects), (HarvestJobEnd::Done, 5));
     assert_eq!(report.stop_reason, "Finished");
     assert_eq!(report.domains.len(), 1);
-    assert_eq!(report.domains[0].objects, 6);
+    assert_eq!(report.domains[0].objects, 5);
     let stored: Vec<&str> = report.files.iter().map(|file| file.name.as_str()).collect();
     assert!(stored[0].starts_with("12-34-"), "{stored:?}");
     assert_eq!(stored[1], "12-metadata-1.warc.gz");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::frontier::QueueLengths;
@@ -39,6 +40,14 @@ pub struct CrawlProgress {
     pub failed: u64,
     /// The number of URIs that wait.
     pub queued: u64,
+    /// The number of those that wait for their next try, or for the rest of their host.
+    pub deferred: u64,
+    /// The time at which the first of these is tried.
+    pub next_try: Option<Timestamp>,
+    /// The number of hosts that rest because they cannot be reached, or have asked for patience.
+    pub resting_hosts: u64,
+    /// The number of hosts that are given up.
+    pub lost_hosts: u64,
     /// The number of fetches under way.
     pub under_way: u64,
     /// The number of queues that have their turns.

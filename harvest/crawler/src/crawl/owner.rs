@@ -14,6 +14,7 @@ use harvest_model::HarvestJob;
 use harvest_policy::address::AddressNetwork;
 use harvest_policy::address_turns::{AddressTurns, RequestTicket};
 use harvest_policy::host_rests::{HostRests, HostStanding};
+use harvest_policy::queue_name::QueueKind;
 use harvest_policy::status::FetchStatus;
 use harvest_policy::turns::CrawlMoment;
 use tokio::sync::{mpsc, watch};
@@ -118,6 +119,8 @@ pub(super) struct CrawlOwner {
     /// The longest answers so far of URIs whose hosts have broken off, and that are tried again.
     cut_answers: CutAnswers,
     turns: AddressTurns,
+    /// The longest pause of a connection to an address; `None`: that of the host.
+    address_pause: Option<Duration>,
     in_flight: HashMap<RequestTicket, InFlightUri>,
     next_ticket: RequestTicket,
     /// The URIs that wait for an answer of their host, by the URI of the question.
@@ -172,7 +175,15 @@ impl CrawlOwner {
             begin,
         } = setup;
         let job = Arc::clone(&settings.job);
-        let connections = job.order.queues.connections.get().into();
+        let own: u32 = job.order.queues.connections.get().into();
+        let by_address = &job.order.politeness.address;
+        // Queues by seed may ask one host: its pause is kept where they meet.
+        let address_pause =
+            (job.order.queues.by != QueueKind::Seed).then(|| by_address.min_delay.duration());
+        let places = match address_pause {
+            Some(_) => own.max(by_address.connections.get().into()),
+            None => own,
+        };
         let max_fetches = job.order.limits.max_fetches.get().into();
         let running = recorder.frontier().running_time();
         let job_retry = job.order.retry_rules();
@@ -189,7 +200,8 @@ impl CrawlOwner {
             hosts: HostAnswers::default(),
             rests: HostRests::new(job_retry),
             cut_answers: CutAnswers::default(),
-            turns: AddressTurns::new(connections),
+            turns: AddressTurns::new(places),
+            address_pause,
             in_flight: HashMap::new(),
             next_ticket: 0,
             asking: HashMap::new(),

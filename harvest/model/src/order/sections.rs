@@ -131,6 +131,16 @@ section! {
 }
 
 section! {
+    /// The politeness to one address, at which many hosts may live.
+    AddressPoliteness {
+        /// The most requests at a time; never fewer than `queues.connections`.
+        connections: NonZeroU16 = NonZeroU16::MIN.saturating_add(3),
+        /// The pause of each of these connections after a request, where that of its host is not shorter.
+        min_delay: Period = Period::from_millis(200),
+    }
+}
+
+section! {
     /// The pause of a host after each fetch.
     PolitenessSettings {
         /// The pause as a multiple of the time that the fetch took.
@@ -143,6 +153,10 @@ section! {
         max_crawl_delay: Period = Period::from_secs(300),
         /// The most bytes a second from one host, over a fetch and its pause.
         max_bandwidth: Option<ByteSize> = None,
+        /// The most connections to one address, at which many hosts may live, and the pause of each of them after a
+        /// request (if the pause of the host is not shorter). Crawl-delay and slowness of a host are its own. Queues by
+        /// seed ask each address as they would ask one host.
+        address: AddressPoliteness = AddressPoliteness::default(),
     }
 }
 

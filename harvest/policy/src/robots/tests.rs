@@ -124,6 +124,10 @@ fn escapes_are_compared_by_meaning() {
         ("/a%2Fb", "/a/b", false),
         ("/a/b", "/a%2fb", false),
         ("/a%3cd", "/a%3Cd", true),
+        ("/file-%2A.html", "/file-*.html", true),
+        ("/file-%2A.html", "/file-x.html", false),
+        ("/price%24", "/price$", true),
+        ("/price$/a", "/price%24/a", true),
         ("/100%", "/100%", true),
         ("/100%zz", "/100%zz", true),
     ] {

@@ -1,7 +1,8 @@
 //! `holdfast crawl`: one harvest job, from its seeds to its receipts.
 
+use std::collections::HashSet;
 use std::num::NonZeroU16;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,8 +40,9 @@ mod words;
 const PATIENCE: Duration = Duration::from_hours(24);
 
 /// The arguments that say what a job is: a job that was begun has its own, and would not heed them.
-const SETTINGS_OF_JOB: [&str; 18] = [
+const SETTINGS_OF_JOB: [&str; 19] = [
     "seeds",
+    "seeds_file",
     "order",
     "scope",
     "max_hops",
@@ -77,7 +79,9 @@ const BASE: &str = "holdfast-crawls";
 /// Ctrl-C ends the crawl, and --resume continues it: fetches under way have 10 seconds to
 /// end. A second Ctrl-C ends the process at once; --resume works after that, too. A crawl ends
 /// by itself when nothing is left to fetch, at a limit, or when nothing was fetched for half an
-/// hour (`limits.idle` of the order) and only URIs that failed before are left.
+/// hour (`limits.idle` of the order) and all that is left waits for hosts that cannot be reached.
+/// What fails is tried three times, after 5 seconds and 5 minutes (`retry` of the order), while
+/// everything else goes on.
 ///
 /// While a job runs, files in the directory `action` of its directory are requests to it. Each
 /// is carried out within seconds and then lies in `done`; one that cannot be understood lies
@@ -93,13 +97,15 @@ const BASE: &str = "holdfast-crawls";
 ///   NAME.budget  limits of domains, one on each line: DOMAIN OBJECTS BYTES; -1 is no limit;
 ///                a domain that was over its limit is resumed
 ///
-/// The exit code is 1 if a file was not stored, and 4 if no seed could be reached.
+/// The exit code is 1 if a file was not stored, or URIs are left whose hosts could not be reached,
+/// and 4 if no seed could be reached.
 #[derive(Debug, Args)]
 #[command(
     verbatim_doc_comment,
     after_help = "Examples:
   holdfast crawl https://example.org/ --contact https://library.example/harvest
   holdfast crawl http://localhost:8080/docs/ --scope prefix --delay 0 --no-store
+  holdfast crawl --seeds seeds.txt --order order.toml --delay '500 ms'
   holdfast crawl https://example.org/ --contact mailto:web@library.example --max-objects 1000 --max-time '2 h'
   holdfast crawl --order order.toml --collection national --job 12 --harvest 34 https://example.org/
   holdfast crawl --resume holdfast-crawls/12_1767225600000
@@ -107,8 +113,11 @@ const BASE: &str = "holdfast-crawls";
 )]
 pub(crate) struct Crawl {
     /// URIs to begin with; `http://` is added where it is missing
-    #[arg(value_name = "SEED", required_unless_present_any = ["resume", "salvage"])]
+    #[arg(value_name = "SEED", required_unless_present_any = ["seeds_file", "resume", "salvage"])]
     seeds: Vec<String>,
+    /// File with further URIs to begin with, one on each line; `#` begins a comment, and `-` is standard input
+    #[arg(long = "seeds", value_name = "FILE")]
+    seeds_file: Option<PathBuf>,
     /// Go on with the job in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS_OF_JOB)]
     resume: Option<PathBuf>,
@@ -136,11 +145,11 @@ pub(crate) struct Crawl {
     /// Whether the rules of robots.txt are obeyed [default: obey]
     #[arg(long, value_enum)]
     robots: Option<RobotsArgument>,
-    /// Pause between fetches from one host, in milliseconds [default: 5 times as long as the last fetch took, at least
-    /// 3 s and at most 30 s]
-    #[arg(long, value_name = "MS")]
-    delay: Option<u64>,
-    /// Most requests to one site at once
+    /// Pause of a site after a fetch, such as '3 s'; a bare number counts milliseconds [default: 5 times as long as the
+    /// fetch took, at least 3 s and at most 30 s]
+    #[arg(long, value_name = "DURATION", value_parser = parse_delay)]
+    delay: Option<Period>,
+    /// Most requests to one site at once; the site rests after each round of them
     #[arg(long, value_name = "COUNT")]
     connections: Option<NonZeroU16>,
     /// A page about the harvest, or mailto: and an address, where owners of sites can ask
@@ -290,14 +299,7 @@ impl Crawl {
     fn begin(&self, clock: &Clock) -> Result<JobDirectory, Failure> {
         let now = clock.now();
         let order = self.order()?;
-        let mut seeds = Vec::new();
-        for text in &self.seeds {
-            let seed = parse_seed(text)
-                .map_err(|error| Failure::wrong_usage(format!("{text}: {error}")))?;
-            if !seeds.contains(&seed) {
-                seeds.push(seed);
-            }
-        }
+        let seeds = self.all_seeds()?;
         order.check_contact(&seeds).map_err(|error| {
             Failure::wrong_usage(format!("{}; give it with --contact", error.message))
         })?;
@@ -317,6 +319,46 @@ impl Crawl {
         };
         let created = JobDirectory::begin_job(&base, job, &run, now);
         created.map_err(|error| Failure::because_failed(error.to_string()))
+    }
+
+    /// Returns the seeds of the command line, then those of the file, each once.
+    fn all_seeds(&self) -> Result<Vec<Url>, Failure> {
+        let mut seeds = Vec::new();
+        let mut known = HashSet::new();
+        for text in &self.seeds {
+            let seed = parse_seed(text)
+                .map_err(|error| Failure::wrong_usage(format!("{text}: {error}")))?;
+            if known.insert(seed.clone()) {
+                seeds.push(seed);
+            }
+        }
+        let Some(path) = &self.seeds_file else {
+            return Ok(seeds);
+        };
+        let text = if path == Path::new("-") {
+            std::io::read_to_string(std::io::stdin())
+        } else {
+            std::fs::read_to_string(path)
+        };
+        let text = text.map_err(|error| Failure::unreadable_file(path, &error))?;
+        for (line, number) in text.lines().zip(1..) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let seed = parse_seed(line).map_err(|error| {
+                let path = path.display();
+                Failure::wrong_usage(format!("{path}, line {number}: {line}: {error}"))
+            })?;
+            if known.insert(seed.clone()) {
+                seeds.push(seed);
+            }
+        }
+        if seeds.is_empty() {
+            let path = path.display();
+            return Err(Failure::wrong_usage(format!("{path} names no seed")));
+        }
+        Ok(seeds)
     }
 
     /// Returns the order of the file, with the options of the command line over it.
@@ -344,7 +386,6 @@ impl Crawl {
             };
         }
         if let Some(delay) = self.delay {
-            let delay = Period::from_millis(delay);
             order.politeness.delay_factor = 0.0;
             order.politeness.min_delay = delay;
             order.politeness.max_delay = delay;
@@ -368,6 +409,14 @@ impl Crawl {
             .extend(self.allow_network.iter().copied());
         order.check().map_err(wrong)?;
         Ok(order)
+    }
+}
+
+/// Reads a pause: a duration with its unit, or a number of milliseconds.
+fn parse_delay(text: &str) -> Result<Period, String> {
+    match text.parse::<u64>() {
+        Ok(milliseconds) => Ok(Period::from_millis(milliseconds)),
+        Err(_) => text.parse::<Period>().map_err(|error| error.to_string()),
     }
 }
 

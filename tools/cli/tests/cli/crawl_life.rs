@@ -145,7 +145,7 @@ fn dead_seed_ends_with_exit_four() {
     );
     let report = ran.json();
     assert_eq!(report["objects"], 0);
-    assert_eq!(report["unanswered"][1]["seed"], other.as_str());
+    assert_eq!(report["failed_seeds"][1]["seed"], other.as_str());
     // With a seed that answers, it is a crawl like others.
     let site = Site::serve();
     let jobs = directory.path().join("others");
@@ -161,7 +161,9 @@ fn dead_seed_ends_with_exit_four() {
         "--order",
     ];
     let ran = run(command.args(words).arg(&order).arg("--keep").arg(&jobs)).expect(0);
-    assert!(ran.json().get("unanswered").is_none(), "{ran:?}");
+    assert_eq!(ran.json()["failed_seeds"][0]["seed"], seed.as_str());
+    let named = format!("one seed was not fetched well: {seed}: ");
+    assert!(ran.err.contains(&named), "{ran:?}");
 }
 
 /// Fails if a crawl continues with a shortened log, changes it, or what it has recorded cannot be had without its
@@ -263,10 +265,13 @@ fn every_option_reaches_the_job() {
         "bytes",
         "directory",
         "domains",
+        "failed_seeds",
         "files",
         "job",
         "objects",
+        "outcome",
         "quarantined",
+        "remaining",
         "status",
         "stop_reason",
     ];

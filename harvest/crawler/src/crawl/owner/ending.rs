@@ -104,7 +104,12 @@ impl CrawlOwner {
         }
         self.recorder.set_running_time(running, is_due);
         self.progress.quarantined = self.count_quarantined();
+        let troubled = self.rests.count_troubled(now);
+        (self.progress.resting_hosts, self.progress.lost_hosts) = troubled;
         let frontier = self.recorder.frontier();
+        let next = frontier.next_retry();
+        self.progress.next_try = next.map(|next| self.clock.time_after(next.saturating_sub(now)));
+        self.progress.deferred = frontier.deferred_uris();
         self.progress.retired_queues = frontier.retired_queues() as u64;
         self.progress.queues = frontier.queue_lengths();
         Ok(())

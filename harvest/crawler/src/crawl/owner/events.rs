@@ -9,6 +9,7 @@ use harvest_policy::host_rests::HostTrouble;
 use harvest_policy::politeness::FinishedFetch;
 use harvest_policy::robots::{RobotsAnswer, RobotsRules};
 use harvest_policy::status::{FetchStatus, TryDecision};
+use harvest_policy::turns::CrawlMoment;
 
 use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC};
 use crate::capture::RecordGroup;
@@ -176,11 +177,15 @@ impl CrawlOwner {
         self.note_host(&flight, &processed);
         let rests_until = self.rest_after(&flight, &processed)?;
         if let Some(fetching) = flight.fetching {
-            self.turns.end_request(fetching.address, rests_until);
+            let ended = self.moment_of(processed.ended);
+            let until = self.address_pause.map_or(rests_until, |pause| {
+                rests_until.min(ended.saturating_add(pause))
+            });
+            self.turns.end_request(fetching.address, until);
         }
         match flight.subject {
             InFlightSubject::Login { number } => {
-                self.handle_login(number, flight.uri.uri, processed);
+                self.handle_login(number, flight.uri.uri, processed, rests_until);
                 Ok(())
             }
             InFlightSubject::Uri(lease) => {
@@ -232,7 +237,7 @@ impl CrawlOwner {
                 redirects,
             } => {
                 let asked = asked.clone();
-                self.handle_robots(&flight, asked, redirects, processed)
+                self.handle_robots(&flight, asked, redirects, processed, rests_until)
             }
         }
     }
@@ -277,6 +282,7 @@ impl CrawlOwner {
         asked: String,
         redirects: u8,
         processed: ProcessedUri,
+        rests_until: CrawlMoment,
     ) -> Result<(), CrawlError> {
         let own_uri = flight.uri.uri.clone();
         let mut finished = FinishedTry {
@@ -335,12 +341,25 @@ impl CrawlOwner {
             *kept = Some(answer);
         }
         self.finished.push(finished);
-        for ticket in self.asking.remove(&asked).unwrap_or_default() {
+        let waiting = self.asking.remove(&asked).unwrap_or_default();
+        self.continue_after(waiting, rests_until);
+        Ok(())
+    }
+
+    /// Lets URIs go on that have waited for an answer of their host, once it has rested. Where queues meet at their
+    /// address, the address rests as long; else their queue does.
+    pub(super) fn continue_after(&mut self, waiting: Vec<RequestTicket>, rests_until: CrawlMoment) {
+        if self.address_pause.is_some() && rests_until > self.now() {
+            for ticket in waiting {
+                self.put_back_waiting(ticket, rests_until);
+            }
+            return;
+        }
+        for ticket in waiting {
             if let Some(flight) = self.in_flight.get_mut(&ticket) {
                 flight.has_waited = true;
             }
-            self.advance_request(ticket)?;
+            self.released.push_back(ticket);
         }
-        Ok(())
     }
 }

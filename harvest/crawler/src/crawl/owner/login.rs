@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::FetchStatus;
+use harvest_policy::turns::CrawlMoment;
 use url::Url;
 
 use super::{CrawlOwner, InFlightSubject};
@@ -73,11 +74,17 @@ impl CrawlOwner {
             candidates: Vec::new(),
             content: None,
         });
-        self.end_login(number);
+        self.end_login(number, CrawlMoment::ZERO);
     }
 
     /// Takes note of a login that was sent, and answered or not.
-    pub(super) fn handle_login(&mut self, number: usize, uri: String, processed: ProcessedUri) {
+    pub(super) fn handle_login(
+        &mut self,
+        number: usize,
+        uri: String,
+        processed: ProcessedUri,
+        rests_until: CrawlMoment,
+    ) {
         let is_good = matches!(processed.status.number(), 200..=399);
         let mut lines = processed.lines;
         for line in &mut lines {
@@ -91,13 +98,13 @@ impl CrawlOwner {
             candidates: processed.candidates,
             content: None,
         });
-        self.end_login(number);
+        self.end_login(number, rests_until);
     }
 
-    fn end_login(&mut self, number: usize) {
+    fn end_login(&mut self, number: usize, rests_until: CrawlMoment) {
         self.sent_logins.insert(number);
         let waiting = self.asking.remove(&login_name(number));
-        self.released.extend(waiting.unwrap_or_default());
+        self.continue_after(waiting.unwrap_or_default(), rests_until);
     }
 }
 

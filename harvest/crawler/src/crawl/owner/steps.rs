@@ -54,8 +54,9 @@ impl CrawlOwner {
         };
         let permitted = addresses.iter().copied();
         let permitted = permitted.filter(|address| decide_address(*address, &self.allowed).is_ok());
-        let permitted: Vec<IpAddr> = permitted.collect();
-        // Each try takes another address of the host. Where none is permitted, the first address says why.
+        let mut permitted: Vec<IpAddr> = permitted.collect();
+        permitted.sort_by_key(|address| self.turns.waiting_at(*address));
+        // The address at which the fewest wait; each try takes another one. Where none is permitted, the first address says why.
         let host = HostPort::of_url(&url);
         let address =
             host.and_then(|host| self.rests.pick_address(&host, &permitted, tries as usize));
@@ -110,12 +111,9 @@ impl CrawlOwner {
             return false;
         }
         // About the time that the requests take which wait already.
-        let pause = self
-            .job
-            .order
-            .politeness_for(url)
-            .min_delay
-            .max(SHORTEST_WAY);
+        let own = self.job.order.politeness_for(url).min_delay;
+        let pause = self.address_pause.map_or(own, |pause| pause.min(own));
+        let pause = pause.max(SHORTEST_WAY);
         let rest = pause.saturating_mul(u32::try_from(waiting).unwrap_or(u32::MAX));
         let until = self.now().saturating_add(rest);
         self.put_back_waiting(ticket, until);

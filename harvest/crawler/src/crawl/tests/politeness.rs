@@ -100,8 +100,9 @@ async fn hosts_and_addresses_rest_between_requests() {
         "
     );
     let pause = PAUSE.as_millis();
-    let politeness =
-        format!("{{ delay_factor = 0.0, min_delay = \"{pause} ms\", max_delay = \"{pause} ms\" }}");
+    let politeness = format!(
+        "{{ delay_factor = 0.0, min_delay = \"{pause} ms\", max_delay = \"{pause} ms\", address = {{ connections = 1, min_delay = \"{pause} ms\" }} }}"
+    );
     let directory = tempfile::tempdir().unwrap();
     let text =
         format!("scope.kind = \"host\"\nqueues.by = \"host\"\npoliteness = {politeness}\n{order}");
@@ -177,4 +178,48 @@ async fn crowded_address_leaves_room_for_others() {
         .iter()
         .rposition(|(_, host, ..)| host.starts_with("h7"));
     assert!(other.unwrap() < visits.len() / 2, "{other:?}");
+}
+
+/// Fails if hosts at one address wait for each other's pauses, or an address has more requests at a time than it may.
+#[tokio::test]
+async fn pauses_of_hosts_at_one_address_are_their_own() {
+    const CROWD: u8 = 20;
+    let dns = name_server().await;
+    let (port, visits) = web_servers().await;
+    let seeds: Vec<Url> = (0..CROWD)
+        .map(|number| Url::parse(&format!("http://c{number}.test:{port}/")).unwrap())
+        .collect();
+    let order = format!(
+        "
+        scope.kind = \"host\"
+        networks.allow = [\"127.0.1.0/24\"]
+        dns.servers = [\"{dns}\"]
+        [politeness]
+        delay_factor = 0.0
+        min_delay = \"1000 s\"
+        max_delay = \"1000 s\"
+        address = {{ connections = 4, min_delay = \"20 s\" }}
+        "
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let mut settings = settings(directory.path(), &seeds, "");
+    Arc::get_mut(&mut settings.job).unwrap().order = CrawlOrder::parse(&order).unwrap();
+    let manual = super::endings::manual();
+    let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
+    let outcome = super::endings::run_fast(crawl, &manual).await;
+    assert_eq!(outcome.progress.fetched, 3 * u64::from(CROWD));
+    // Each host has four requests. All of them, one after the other, would rest for 80,000 seconds.
+    let took = outcome.duration;
+    assert!(
+        took >= Duration::from_secs(3000) && took < Duration::from_secs(20_000),
+        "{took:?}"
+    );
+    let visits = visits.lock();
+    for (_, _, came, _) in visits.iter() {
+        let others = visits.iter();
+        let at_once = others
+            .filter(|(_, _, begun, ended)| begun <= came && came < ended)
+            .count();
+        assert!(at_once <= 4, "{at_once}");
+    }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::Clock;
 use harvest_crawler::crawl::CrawlProgress;
+use jiff::tz::TimeZone;
 use tokio::sync::watch;
 use tools_terminal::output::size_text;
 use tools_terminal::progress::TransferProgress;
@@ -60,16 +61,27 @@ impl FetchRate {
 /// Returns the line of a progress; `rate` in tenths of a URI a second.
 fn line(progress: &CrawlProgress, rate: u64) -> String {
     let mut line = format!(
-        "{} fetched ({}), {}.{}/s, {} queued in {} active queues, {} failed",
+        "{} fetched ({}), {}.{}/s, {} failed, {} queued in {} active queues",
         progress.fetched,
         size_text(progress.bytes),
         rate / 10,
         rate % 10,
+        progress.failed,
         progress.queued,
-        progress.active_queues,
-        progress.failed
+        progress.active_queues
     );
+    if progress.deferred > 0 {
+        line.push_str(&format!("; {} of them wait", progress.deferred));
+        if progress.resting_hosts > 0 {
+            line.push_str(&format!(" ({} hosts rest)", progress.resting_hosts));
+        }
+        if let Some(next) = progress.next_try {
+            let next = next.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
+            line.push_str(&format!(", the first until {next}"));
+        }
+    }
     for (count, what) in [
+        (progress.lost_hosts, "hosts given up"),
         (progress.retired_queues, "queues over their limit"),
         (progress.quarantined, "patterns under quarantine"),
     ] {
@@ -105,6 +117,10 @@ mod tests {
             active_queues: 3,
             quarantined: 2,
             lacks_space: true,
+            deferred: 5,
+            resting_hosts: 2,
+            next_try: Some("2026-11-23T00:00:00Z".parse().unwrap()),
+            lost_hosts: 9,
             ..CrawlProgress::default()
         };
         let shown = line(&progress, 25);
@@ -113,6 +129,8 @@ mod tests {
             "2.5/s",
             "7 queued in 3 active queues",
             "1 failed",
+            "; 5 of them wait (2 hosts rest), the first until ",
+            "9 hosts given up",
             "2 patterns under quarantine",
             "waiting for room",
         ] {

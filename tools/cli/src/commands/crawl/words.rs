@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use archive_model::Period;
 use harvest_controller::{
-    HarvestJobEnd, JobDirectory, JobDirectoryError, JobNotice, JobReport, UnansweredSeed,
+    CrawlOutcomeKind, FailedSeed, HarvestJobEnd, JobDirectory, JobDirectoryError, JobNotice,
+    JobReport,
 };
 use harvest_crawler::crawl::CrawlNotice;
 use tools_terminal::context::CommandContext;
@@ -126,28 +127,49 @@ pub(super) fn resumed_text(directory: &JobDirectory) -> Result<String, JobDirect
     })
 }
 
+/// Returns the words about URIs that were found and not fetched.
+fn left_text(remaining: u64) -> String {
+    match remaining {
+        0 => String::new(),
+        1 => "; 1 URI is left".to_owned(),
+        remaining => format!("; {remaining} URIs are left"),
+    }
+}
+
 /// Returns a duration in the largest unit that says it exactly, to the second.
 fn period(duration: Duration) -> String {
     let rounded = duration.as_secs() + u64::from(duration.subsec_millis() >= 500);
     Period::from_secs(rounded).to_string()
 }
 
-/// Names the seeds of a crawl that has fetched nothing. The exit code is that of hosts that cannot be reached, where
-/// all could not.
-fn unanswered(report: &JobReport) -> Exit {
-    if report.unanswered.is_empty() {
-        return Exit::Done;
+/// Names the seeds that were not had. The exit code of a crawl that has fetched nothing is that of hosts that cannot be
+/// reached, where all could not; of one that leaves URIs behind though no limit has ended it, that of a failure.
+fn tell_seeds(report: &JobReport) -> Exit {
+    let failed = &report.failed_seeds;
+    if !failed.is_empty() {
+        let seeds = failed.iter().take(MOST_SEEDS);
+        let seeds = seeds.map(|FailedSeed { seed, reason, .. }| format!("{seed}: {reason}"));
+        let seeds: Vec<String> = seeds.collect();
+        let more = match failed.len().saturating_sub(MOST_SEEDS) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let which = match (report.objects, failed.len()) {
+            (0, _) => "no seed was fetched".to_owned(),
+            (_, 1) => "one seed was not fetched well".to_owned(),
+            (_, count) => format!("{count} seeds were not fetched well"),
+        };
+        tell_user(&format!("{which}: {}{more}", seeds.join("; ")));
     }
-    let seeds = report.unanswered.iter().take(MOST_SEEDS);
-    let seeds = seeds.map(|UnansweredSeed { seed, reason, .. }| format!("{seed}: {reason}"));
-    let seeds: Vec<String> = seeds.collect();
-    let more = report.unanswered.len().saturating_sub(MOST_SEEDS);
-    let more = match more {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    tell_user(&format!("no seed was fetched: {}{more}", seeds.join("; ")));
-    if report.unanswered.iter().all(UnansweredSeed::is_unreachable) {
+    if report.outcome == CrawlOutcomeKind::Idle && report.remaining > 0 {
+        tell_user(&format!(
+            "{} URIs are left, whose hosts could not be reached; the lines of their domains above count them",
+            report.remaining
+        ));
+        Exit::Failed
+    } else if report.objects > 0 || failed.is_empty() {
+        Exit::Done
+    } else if failed.iter().all(FailedSeed::is_unreachable) {
         Exit::Unreachable
     } else {
         Exit::Failed
@@ -161,14 +183,16 @@ pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Resu
     } else {
         let bytes = size_text(report.bytes);
         let output = &context.output;
+        let left = left_text(report.remaining);
         output.write_line(&format!(
-            "job {}: {} objects, {bytes}; {}",
+            "job {}: {} objects, {bytes}; {}{left}",
             report.job, report.objects, report.stop_reason
         ))?;
         for domain in &report.domains {
             let bytes = size_text(domain.bytes);
+            let left = left_text(domain.remaining);
             output.write_line(&format!(
-                "  {}: {} objects, {bytes}; {}",
+                "  {}: {} objects, {bytes}; {}{left}",
                 domain.domain, domain.objects, domain.stop_reason
             ))?;
         }
@@ -186,7 +210,7 @@ pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Resu
         output.write_line(&format!("logs and reports: {}", report.directory))?;
     }
     Ok(match report.status {
-        HarvestJobEnd::Done => unanswered(report),
+        HarvestJobEnd::Done => tell_seeds(report),
         HarvestJobEnd::Failed => {
             let unstored = report.files.iter().filter(|file| !file.stored).count();
             if unstored > 0 {

@@ -1,4 +1,4 @@
-//! The seeds of a crawl that has fetched nothing, and why.
+//! The seeds that were not had, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
@@ -18,9 +18,9 @@ use crate::error::HarvestJobError;
 /// The most seeds that are named.
 const MOST: usize = 1000;
 
-/// A seed that was not fetched.
+/// A seed that was not had: it failed, was left out, or its host has answered that it lacks or refuses it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct UnansweredSeed {
+pub struct FailedSeed {
     /// The URI of the seed.
     pub seed: String,
     /// The status of the last try of the seed, as in the crawl log; 0: it was not tried.
@@ -29,19 +29,19 @@ pub struct UnansweredSeed {
     pub reason: &'static str,
 }
 
-impl UnansweredSeed {
+impl FailedSeed {
     /// Returns whether the seed was tried, and its host could not be reached.
     pub const fn is_unreachable(&self) -> bool {
         FetchStatus::from_number(self.status).is_failure()
     }
 }
 
-/// Returns the seeds of a crawl that has ended without a fetched URI; empty if it has fetched one, or is to be resumed.
-pub(crate) fn unanswered_seeds(
+/// Returns the seeds of a crawl that were not had; empty if it is to be resumed.
+pub(crate) fn failed_seeds(
     job: &JobDirectory,
     outcome: &CrawlOutcome,
-) -> Result<Vec<UnansweredSeed>, HarvestJobError> {
-    if outcome.progress.fetched > 0 || outcome.end == CrawlEnd::Suspended {
+) -> Result<Vec<FailedSeed>, HarvestJobError> {
+    if outcome.end == CrawlEnd::Suspended {
         return Ok(Vec::new());
     }
     let failing = outcome.failing_seeds.iter();
@@ -57,13 +57,25 @@ pub(crate) fn unanswered_seeds(
             statuses.entry(line.uri).or_insert(line.status);
         }
     }
-    let seeds = job.job().seeds.iter().take(MOST).map(|seed| {
+    let seeds = job.job().seeds.iter().take(MOST).filter_map(|seed| {
         let status = statuses.get(seed.as_str()).copied().unwrap_or(0);
-        UnansweredSeed {
+        (!matches!(status, 1..400)).then(|| FailedSeed {
             seed: seed.to_string(),
             status,
-            reason: FetchStatus::from_number(status).reason(),
-        }
+            reason: reason(status),
+        })
     });
     Ok(seeds.collect())
+}
+
+/// Returns a status in words, as a clause that follows the name of a seed and a colon.
+const fn reason(status: i32) -> &'static str {
+    match status {
+        404 | 410 => "its host says that it is not there",
+        401 | 403 => "its host refuses it",
+        429 | 503 => "its host is too busy, however often it was asked",
+        500.. => "its host failed to answer it",
+        400.. => "its host does not take the request",
+        _ => FetchStatus::from_number(status).reason(),
+    }
 }
