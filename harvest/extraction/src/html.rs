@@ -12,7 +12,10 @@ use std::io::BufRead;
 
 use harvest_policy::hops::Hop;
 use lol_html::html_content::Element;
-use lol_html::{ElementContentHandlers, HtmlRewriter, MemorySettings, Selector, Settings};
+use lol_html::{
+    DocumentContentHandlers, ElementContentHandlers, HtmlRewriter, MemorySettings, Selector,
+    Settings,
+};
 
 use crate::outlinks::Outlinks;
 use crate::source::ReadEnd;
@@ -96,6 +99,12 @@ impl<'p, 'd> PageParser<'p, 'd> {
                 page.borrow_mut().element(element);
                 Ok(())
             });
+        let comments = DocumentContentHandlers::default().comments(
+            |comment: &mut lol_html::html_content::Comment<'_>| {
+                page.borrow_mut().comment(&comment.text());
+                Ok(())
+            },
+        );
         let texts = ElementContentHandlers::default().text(
             |chunk: &mut lol_html::html_content::TextChunk<'_>| {
                 page.borrow_mut()
@@ -106,6 +115,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
         let settings = Settings::new()
             .append_element_content_handler((Cow::Borrowed(&any), elements))
             .append_element_content_handler((Cow::Borrowed(&raw), texts))
+            .append_document_content_handler(comments)
             .with_memory_settings(memory)
             .with_adjust_charset_on_meta_tag(false)
             .with_strict(false);
@@ -119,6 +129,17 @@ impl<'p, 'd> PageParser<'p, 'd> {
                 Ok([]) | Err(_) => return rewriter.end().map_err(|_error| ReadEnd::Memory),
             };
             input.consume(length);
+        }
+    }
+
+    /// Adds the links of what Internet Explorer reads of a comment: `<!--[if IE]>…<![endif]-->`.
+    fn comment(&mut self, text: &str) {
+        let condition = text.trim_start().get(..3);
+        if self.is_fragment || !condition.is_some_and(|word| word.eq_ignore_ascii_case("[if")) {
+            return;
+        }
+        if let Some((_, html)) = text.split_once("]>") {
+            fragment_links(html, self.outlinks, self.memory);
         }
     }
 

@@ -15,6 +15,8 @@ pub(crate) enum DocumentKind {
     Xml,
     /// A sitemap of one URL in each line.
     UrlList,
+    /// A playlist of audio or video.
+    Playlist,
     Pdf,
     /// No links are looked for.
     Other,
@@ -51,6 +53,7 @@ impl DocumentKind {
             ("text", "html") | ("application", "xhtml+xml" | "vnd.wap.xhtml+xml") => Self::Html,
             ("text", "css") => Self::Css,
             ("application", "pdf" | "x-pdf") => Self::Pdf,
+            (_, "vnd.apple.mpegurl" | "x-mpegurl" | "mpegurl") => Self::Playlist,
             ("text" | "application", "json") => Self::Json,
             ("text" | "application", "xml") => Self::Xml,
             ("text", "plain")
@@ -89,6 +92,9 @@ impl DocumentKind {
         if start.starts_with(b"%PDF-") {
             return Some(Self::Pdf);
         }
+        if start.starts_with(b"#EXTM3U") {
+            return Some(Self::Playlist);
+        }
         let mut rest = start.trim_ascii_start();
         let mut is_xml = false;
         while let Some(markup) = rest.strip_prefix(b"<") {
@@ -126,6 +132,7 @@ impl DocumentKind {
             "json" => Self::Json,
             "xml" | "rss" | "atom" | "svg" => Self::Xml,
             "html" | "htm" => Self::Html,
+            "m3u8" | "m3u" => Self::Playlist,
             _ => return None,
         })
     }

@@ -36,6 +36,7 @@ mod html;
 mod kind;
 mod outlinks;
 mod pdf;
+mod playlist;
 mod references;
 mod script;
 mod source;
@@ -217,6 +218,10 @@ fn text_links(
         DocumentKind::Xml => xml::xml_links(text, outlinks, memory),
         DocumentKind::UrlList => {
             url_list::listed_links(text, outlinks);
+            Ok(())
+        }
+        DocumentKind::Playlist => {
+            playlist::playlist_links(text, outlinks);
             Ok(())
         }
         DocumentKind::Css | DocumentKind::Script | DocumentKind::Json => {

@@ -108,6 +108,10 @@ impl XmlScanner<'_, '_> {
                 "href" | "src" | "url" | "xmlUrl" | "htmlUrl" if prefix != "xmlns" => {
                     references.push((key.to_owned(), value.into_owned()));
                 }
+                // Segments of a DASH presentation (ISO/IEC 23009-1).
+                "media" | "sourceURL" if matches!(name, "SegmentURL" | "Initialization") => {
+                    references.push(("src".to_owned(), value.into_owned()));
+                }
                 "rel" => relation = Some(value.into_owned()),
                 "isPermaLink" => self.is_permalink = value.trim() != "false",
                 "style" => css::css_links(&value, self.outlinks),
@@ -153,6 +157,7 @@ impl XmlScanner<'_, '_> {
             (_, "loc" | "link" | "comments" | "commentRss" | "origLink") => {
                 self.outlinks.add_reference(text, Hop::Link, LINK);
             }
+            (_, "BaseURL") => self.outlinks.add_reference(text, Hop::Embed, EMBED),
             (_, "guid") if self.is_permalink && is_absolute => {
                 self.outlinks.add_reference(text, Hop::Link, LINK);
             }

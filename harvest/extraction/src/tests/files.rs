@@ -135,3 +135,33 @@ fn pdf_stream_inflates_up_to_limit() {
     );
     assert_eq!(extraction.annotations, ["extractTrunc:length"]);
 }
+
+/// Fails if a playlist is kept and what it plays is not.
+#[test]
+fn playlists_lead_to_what_they_play() {
+    let hls = "#EXTM3U\r\n#EXT-X-MEDIA:TYPE=AUDIO,NAME=\"x\",URI=\"da.m3u8\"\r\n\
+               #EXT-X-KEY:METHOD=AES-128,URI=\"key.bin\"\r\n#EXT-X-MAP:URI=\"init.mp4\"\r\n\
+               # URI=\"no\"\r\n#EXTINF:6.0,\r\nseg.ts?t=2\r\n\r\n360/index.m3u8";
+    let links = [
+        "E /d/da.m3u8",
+        "E /d/key.bin",
+        "E /d/init.mp4",
+        "E /d/seg.ts?t=2",
+        "E /d/360/index.m3u8",
+    ];
+    for media in [
+        "application/vnd.apple.mpegurl",
+        "audio/x-mpegURL",
+        "text/plain",
+    ] {
+        check(media, hls, &links);
+    }
+    check("audio/mpegurl", "/radio.mp3\n", &["E /radio.mp3"]);
+    let dash = "<?xml version='1.0'?><MPD><BaseURL>v.mp4</BaseURL><SegmentList>\
+                <Initialization sourceURL='i.mp4'/><SegmentURL media='s1.m4s'/></SegmentList></MPD>";
+    check(
+        "application/dash+xml",
+        dash,
+        &["E /d/v.mp4", "E /d/i.mp4", "E /d/s1.m4s"],
+    );
+}

@@ -213,7 +213,7 @@ fn texts_within_pages_are_read() {
         ),
         (
             "<!-- <a href=x> --><!--[if IE]><img src=ie.png><![endif]-->",
-            "",
+            "E /d/ie.png",
         ),
         ("<template><img src=t.png></template>", "E /d/t.png"),
         (
@@ -271,5 +271,17 @@ fn pages_are_known_by_type_or_start() {
         "application/xhtml+xml",
         "<?xml version='1.0'?><html><img src='x'/></html>",
         &["E /d/x"],
+    );
+}
+
+/// Fails if what Internet Explorer reads of a comment is lost, or a plain comment is read.
+#[test]
+fn conditional_comments_are_read() {
+    page(
+        "<p><!--[if IE]><link rel=stylesheet href=/ie.css><![endif]-->\
+         <!--[IF lt IE 9]><script src=/shiv.js></script><![endif]-->\
+         <!--[if !IE]><!--><img src=/all.png><!--<![endif]-->\
+         <!-- <img src=/no.png> --><!--[if IE no.png-->",
+        &["E /ie.css", "E /shiv.js", "E /all.png"],
     );
 }

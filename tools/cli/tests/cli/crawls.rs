@@ -427,4 +427,46 @@ fn wrong_crawl_says_what_to_do() {
     let words = ["http://localhost/", "--order", order.to_str().unwrap()];
     let ran = crawl(&words).expect(3);
     assert!(ran.err.contains("line 2"), "{ran:?}");
+    let seeds = directory.path().join("seeds.txt");
+    for (text, wrong) in [
+        (
+            "# ours\n\nhttp://localhost/\nhttp://local host/\n",
+            "line 4: http://local host/",
+        ),
+        ("# none\n", "names no seed"),
+    ] {
+        archive_durable::replace_file(&seeds, text.as_bytes()).unwrap();
+        let ran = crawl(&["--seeds", seeds.to_str().unwrap(), "--no-store"]).expect(2);
+        assert!(ran.err.contains(wrong), "{ran:?}");
+    }
+    let ran = crawl(&["http://localhost/", "--delay", "soon", "--no-store"]);
+    assert!(ran.code == 2 && ran.err.contains("--delay"), "{ran:?}");
+}
+
+/// Fails if a seed of a file is left out, or one that stands there twice is crawled twice.
+#[test]
+fn seeds_come_from_a_file_too() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let seeds = directory.path().join("seeds.txt");
+    let base = &site.base;
+    let text = format!("# ours\n  {base}  \n{base}\n{base}a\n");
+    archive_durable::replace_file(&seeds, text.as_bytes()).unwrap();
+    let jobs = directory.path().join("jobs");
+    let mut command = executable();
+    command.args([
+        "crawl",
+        "--no-store",
+        "--json",
+        "--delay",
+        "1 ms",
+        "--seeds",
+    ]);
+    let report = run(command.arg(&seeds).arg("--keep").arg(&jobs))
+        .expect(0)
+        .json();
+    assert_eq!(report["outcome"], "finished");
+    let job = std::fs::read_dir(&jobs).unwrap().next().unwrap().unwrap();
+    let listed = std::fs::read_to_string(job.path().join("seeds.txt")).unwrap();
+    assert_eq!(listed, format!("{base}\n{base}a\n"));
 }
