@@ -100,6 +100,7 @@ pub async fn run_job(
     let report = write_report(directory, &end)?;
     if report.status == HarvestJobEnd::Done {
         directory.remove_frontier()?;
+        directory.forget_passwords()?;
     }
     Ok(report)
 }

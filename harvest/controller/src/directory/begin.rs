@@ -4,8 +4,9 @@
 
 use std::path::Path;
 
-use archive_durable::{SmallFile, directory, replace_all};
+use archive_durable::{SmallFile, directory, replace_all, replace_secret};
 use harvest_model::HarvestJob;
+use harvest_model::order::Password;
 use jiff::Timestamp;
 
 use super::{JobDirectory, JobDirectoryError, RUN_SETTINGS, RunSettings};
@@ -75,6 +76,25 @@ impl JobDirectory {
         let path = base.join(name);
         directory::move_new(&created.path, &path)?;
         Ok(Self { path, ..created })
+    }
+
+    /// Takes the passwords out of the file of the job: nobody is asked with them any more.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Disk`], [`JobDirectoryError::Print`].
+    pub(crate) fn forget_passwords(&self) -> Result<(), JobDirectoryError> {
+        if self.job.order.credentials.is_empty() {
+            return Ok(());
+        }
+        let mut job = self.job.clone();
+        for credential in &mut job.order.credentials {
+            credential.password = Password::new("(forgotten when the job ended)".to_owned());
+        }
+        Ok(replace_secret(
+            &self.path_of("job.toml"),
+            job.to_toml()?.as_bytes(),
+        )?)
     }
 
     /// Gives up the frontier of the crawl: its directory gets another name, and the job ends with what it has recorded
