@@ -85,7 +85,7 @@ has_judge() {
 need_python() {
     local judges=$CARGO_TARGET_DIR/judges package missing=() present=()
     # Its commands name the folder they were installed in: of one that was moved since, none starts.
-    "$judges/bin/pip" --version >/dev/null 2>&1 || rm -rf "$judges"
+    [[ ! -e $judges/bin/pip ]] || "$judges/bin/pip" --version >/dev/null 2>&1 || rm -rf "$judges"
     for package in "$@"; do
         has_judge "$package" || missing+=("$package")
     done

@@ -77,6 +77,7 @@ impl<'a> ActionWatch<'a> {
 
     /// Carries out requests as they come, for as long as it is polled. No state of the directory ends it: a crawl of
     /// weeks is not broken off for want of a place for requests.
+    #[expect(clippy::infinite_loop, reason = "who polls it drops it")]
     pub(crate) async fn run_watch(mut self) -> Infallible {
         let mut told = None;
         loop {

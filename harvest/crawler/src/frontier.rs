@@ -26,7 +26,6 @@ pub(crate) use self::changes::RecentKeys;
 pub use self::open::{ExistingFrontier, FrontierSettings, ResumePoint};
 pub use self::queues::{QueueLengths, QueueSnapshot};
 pub use self::requests::DesiredState;
-use self::retries::RetryKey;
 use self::rows::{BudgetRow, HeldUriRow, PendingOutcomeRow, QueueRestRow, QueueRow, SeenUriRow};
 pub use self::rows::{FrontierUri, PrerequisiteRow, RecordedPlace, Urgency};
 use self::stamp::FrontierStamp;
@@ -51,6 +50,12 @@ const DESIRED_STATE: u8 = 1;
 
 /// The place of a URI: queue, urgency, cost, number.
 type UriKey = (u32, u8, u8, u64);
+
+/// The place of a URI that waits: the millisecond since 1970 until which it does, then its place in its queue.
+type RetryKey = (u64, UriKey);
+
+/// The longest rest that is believed after a restart: the clock may have been set back meanwhile.
+const LONGEST_REST: Duration = Duration::from_hours(48);
 
 /// The priority of a URI within its queue: its urgency, then its cost. URIs of one priority are taken in the order in
 /// which they came.

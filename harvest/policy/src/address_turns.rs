@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 
 use crate::turns::CrawlMoment;
 
@@ -40,11 +41,9 @@ pub struct AddressTurns {
 
 impl AddressTurns {
     /// Makes turns without requests; each address will have at most `places` of them at a time.
-    pub fn new(places: u32) -> Self {
+    pub fn new(places: NonZeroU16) -> Self {
         Self {
-            places: usize::try_from(places)
-                .expect("a `u32` is a `usize` here")
-                .max(1),
+            places: places.get().into(),
             addresses: HashMap::new(),
             resting: BTreeSet::new(),
         }
@@ -126,6 +125,10 @@ mod tests {
         IpAddr::from([192, 0, 2, number])
     }
 
+    fn places(number: u16) -> NonZeroU16 {
+        NonZeroU16::new(number).unwrap()
+    }
+
     fn second(number: u64) -> CrawlMoment {
         CrawlMoment::from_secs(number)
     }
@@ -133,7 +136,7 @@ mod tests {
     /// Fails if an address is asked while it rests or is busy, or another address waits for it.
     #[test]
     fn address_is_asked_once_and_after_its_rest() {
-        let mut turns = AddressTurns::new(1);
+        let mut turns = AddressTurns::new(places(1));
         assert!(turns.ask_turn(address(1), 1, second(0)));
         assert!(!turns.ask_turn(address(1), 2, second(0)));
         assert_eq!(
@@ -154,7 +157,7 @@ mod tests {
     /// Fails if an address has more requests in a time than its places give, or one that rests keeps the others waiting.
     #[test]
     fn places_rest_one_by_one() {
-        let mut turns = AddressTurns::new(2);
+        let mut turns = AddressTurns::new(places(2));
         assert!(turns.ask_turn(address(1), 1, second(0)));
         turns.end_request(address(1), second(9));
         assert!(turns.ask_turn(address(1), 2, second(1)));
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn every_ticket_comes_up_once_in_order() {
         for connections in 1..4 {
-            let mut turns = AddressTurns::new(connections);
+            let mut turns = AddressTurns::new(places(connections));
             let mut under_way = VecDeque::new();
             let mut went = Vec::new();
             for ticket in 0..50 {
@@ -180,7 +183,7 @@ mod tests {
             }
             let mut now = 0;
             while let Some(ticket) = under_way.pop_front() {
-                assert!(under_way.len() < usize::try_from(connections).unwrap());
+                assert!(under_way.len() < usize::from(connections));
                 went.push(ticket);
                 now += 1;
                 turns.end_request(address(1), second(now + 3));

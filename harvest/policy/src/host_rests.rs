@@ -118,6 +118,11 @@ impl HostRests {
         }
     }
 
+    /// Returns whether no host is in trouble.
+    pub fn is_quiet(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
     /// Returns what a host may be asked now.
     pub fn standing(&self, host: &HostPort, now: CrawlMoment) -> HostStanding {
         match self.hosts.get(host) {
@@ -151,9 +156,7 @@ impl HostRests {
 
     /// Takes note that a host has answered: its troubles are over.
     pub fn note_answer(&mut self, host: &HostPort) {
-        if !self.hosts.is_empty() {
-            self.hosts.remove(host);
-        }
+        self.hosts.remove(host);
     }
 
     /// Takes note of the trouble that a try has met which began at `began`; `addresses`: those of the host. Returns the
@@ -330,7 +333,7 @@ mod tests {
                 panic!("the host does not rest");
             };
             assert_eq!(rests.standing(&dead, until), HostStanding::Open);
-            pauses.push((until - now).as_secs());
+            pauses.push(until.checked_sub(now).unwrap().as_secs());
             now = until;
         };
         assert_eq!(pauses, [5, 300, 300, 300]);

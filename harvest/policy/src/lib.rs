@@ -15,7 +15,7 @@
 //! | [`robots`], [`address`] | whether its host and its address may be asked |
 //! | [`credential`], [`cookies`] | what the request says of the visitor |
 //! | [`status`] | what a try was worth, and whether it is tried again |
-//! | [`politeness`] | how long the host rests then |
+//! | [`politeness`], [`host_rests`] | how long the host rests then, after an answer and after a failure |
 //!
 //! ```
 //! use harvest_policy::hops::{Hop, HopPath};

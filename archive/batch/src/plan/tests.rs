@@ -113,6 +113,10 @@ fn written(mut writer: WarcWriter<Vec<u8>>, records: &[Of<'_>]) -> Vec<u8> {
         if *kind == WarcType::Response {
             builder = builder.with_field("WARC-IP-Address", "192.0.2.7");
         }
+        if *kind == WarcType::Revisit {
+            let profile = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+            builder = builder.with_field("WARC-Profile", profile);
+        }
         let head = builder.render_head(block.len() as u64).unwrap();
         let mut block = *block;
         writer

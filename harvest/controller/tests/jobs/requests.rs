@@ -157,7 +157,7 @@ async fn directory_of_requests_is_made_again() {
     fs::remove_dir(job.path_of("action")).unwrap();
     fs::remove_dir(job.path_of("done")).unwrap();
     let asking = async {
-        while !job.path_of("action").exists() {
+        while !job.path_of("action").try_exists().unwrap() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         ask(&job, "a.reject", ".*/2\n");

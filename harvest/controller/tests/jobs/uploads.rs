@@ -93,7 +93,7 @@ async fn file_that_changed_since_it_was_closed_is_set_aside() {
         let mut bytes = fs::read(&path).unwrap();
         let middle = bytes.len() / 2;
         bytes[middle] ^= 1;
-        fs::write(&path, bytes).unwrap();
+        archive_durable::replace_file(&path, &bytes).unwrap();
         name
     };
     let name = flip("warcs");

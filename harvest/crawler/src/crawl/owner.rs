@@ -175,13 +175,13 @@ impl CrawlOwner {
             begin,
         } = setup;
         let job = Arc::clone(&settings.job);
-        let own: u32 = job.order.queues.connections.get().into();
+        let own = job.order.queues.connections;
         let by_address = &job.order.politeness.address;
         // Queues by seed may ask one host: its pause is kept where they meet.
         let address_pause =
             (job.order.queues.by != QueueKind::Seed).then(|| by_address.min_delay.duration());
         let places = match address_pause {
-            Some(_) => own.max(by_address.connections.get().into()),
+            Some(_) => own.max(by_address.connections),
             None => own,
         };
         let max_fetches = job.order.limits.max_fetches.get().into();

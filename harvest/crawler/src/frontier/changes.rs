@@ -109,12 +109,12 @@ impl Frontier {
         candidate: &CandidateUri,
     ) -> Result<bool, DbError> {
         let uri = &candidate.uri.uri;
-        let exact = self.uri_hasher().key_of_exact(uri);
+        let hasher = self.uri_hasher();
         if candidate.uri.source.as_ref() == Some(uri) {
             self.mark_seen(changes, candidate.key)?;
-            return self.mark_seen(changes, exact);
+            return self.mark_seen(changes, hasher.key_of_exact(uri));
         }
-        if self.has_failures && self.is_seen(changes, &exact)? {
+        if self.has_failures && self.is_seen(changes, &hasher.key_of_exact(uri))? {
             return Ok(false);
         }
         self.mark_seen(changes, candidate.key)

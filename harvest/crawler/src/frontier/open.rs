@@ -14,13 +14,10 @@ use jiff::Timestamp;
 use super::changes::{CountedUris, RecentKeys};
 use super::rows::{BudgetRow, PendingOutcomeRow, QueueRow, RecordedPlace, SeenKeyRow, UndoRow};
 use super::stamp::FrontierStamp;
-use super::{Frontier, PLACE, QueueSnapshot, VERSION};
+use super::{Frontier, LONGEST_REST, PLACE, QueueSnapshot, VERSION};
 
 /// The key of the only row of the table `key`.
 const SEEN_KEY: u8 = 0;
-
-/// The longest rest that is believed after a restart: the clock may have been set back meanwhile.
-pub(super) const LONGEST_REST: Duration = Duration::from_hours(48);
 
 /// The settings of a frontier.
 #[derive(Clone, Debug)]

@@ -7,15 +7,11 @@ use archive_db::DbError;
 use harvest_policy::turns::{CrawlMoment, QueueNumber};
 use jiff::Timestamp;
 
-use super::open::LONGEST_REST;
 use super::rows::FrontierUri;
-use super::{Frontier, FrontierChanges, Urgency, UriKey, UriLease};
+use super::{Frontier, FrontierChanges, LONGEST_REST, RetryKey, Urgency, UriKey, UriLease};
 
 /// The most URIs that are put back in one batch.
 const MOST_WOKEN: usize = 4096;
-
-/// The place of a URI that waits: the millisecond since 1970 until which it does, then its place in its queue.
-pub(super) type RetryKey = (u64, UriKey);
 
 /// The least place in a queue.
 const FIRST: UriKey = (0, 0, 0, 0);

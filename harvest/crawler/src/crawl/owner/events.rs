@@ -142,7 +142,7 @@ impl CrawlOwner {
                 }
                 if let Some(url) = url {
                     let trouble = HostTrouble::Unreachable(None);
-                    self.note_trouble(&url, trouble, Vec::new(), moment);
+                    self.note_trouble(&url, trouble, &[], moment);
                 }
                 for ticket in tickets {
                     self.refuse_uri(ticket, FetchStatus::DNS_FAILED, None);

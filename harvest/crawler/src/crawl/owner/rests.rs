@@ -3,6 +3,8 @@
 //! Owns that a URI whose host rests waits beside its queue, which goes on, and that one whose host is given up is
 //! recorded as failed.
 
+use std::net::IpAddr;
+
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::host_rests::{HostPort, HostStanding, HostTrouble};
 use harvest_policy::status::{FetchStatus, TryDecision};
@@ -21,6 +23,9 @@ const MOST_TOLD_HOSTS: usize = 20;
 impl CrawlOwner {
     /// Returns what the host of a URI may be asked now.
     pub(super) fn host_standing(&self, url: &Url) -> HostStanding {
+        if self.rests.is_quiet() {
+            return HostStanding::Open;
+        }
         let host = HostPort::of_url(url);
         host.map_or(HostStanding::Open, |host| {
             self.rests.standing(&host, self.now())
@@ -45,7 +50,8 @@ impl CrawlOwner {
                 }
                 self.recorder.defer(&lease, until)?;
             }
-            HostStanding::GivenUp | HostStanding::Open => {
+            HostStanding::Open => unreachable!("a host that may be asked leaves no URI to it"),
+            HostStanding::GivenUp => {
                 let status = FetchStatus::TOO_MANY_RETRIES;
                 let annotation = Some("err=HostGivenUp".to_owned());
                 let after = TryDecision::Finished(status);
@@ -120,7 +126,9 @@ impl CrawlOwner {
             // No URI of the host can be asked for.
             status if is_robots && status.number() >= 500 => HostTrouble::Unreachable(None),
             _ => {
-                if let Some(host) = HostPort::of_url(&flight.url) {
+                if !self.rests.is_quiet()
+                    && let Some(host) = HostPort::of_url(&flight.url)
+                {
                     self.rests.note_answer(&host);
                 }
                 return;
@@ -129,7 +137,7 @@ impl CrawlOwner {
         let began = flight
             .fetching
             .map_or(self.now(), |fetching| fetching.since);
-        self.note_trouble(&flight.url, trouble, flight.addresses.clone(), began);
+        self.note_trouble(&flight.url, trouble, &flight.addresses, began);
     }
 
     /// Notes a trouble of the host of a URI; tells people if the host is given up by that.
@@ -137,7 +145,7 @@ impl CrawlOwner {
         &mut self,
         url: &Url,
         trouble: HostTrouble,
-        addresses: Vec<std::net::IpAddr>,
+        addresses: &[IpAddr],
         began: CrawlMoment,
     ) {
         let Some(host) = HostPort::of_url(url) else {
@@ -146,7 +154,7 @@ impl CrawlOwner {
         let now = self.now();
         let given_up = self
             .rests
-            .note_trouble(&host, trouble, &addresses, began, now);
+            .note_trouble(&host, trouble, addresses, began, now);
         let Some(given_up) = given_up.filter(|_| self.told_hosts < MOST_TOLD_HOSTS) else {
             return;
         };

@@ -211,7 +211,7 @@ async fn pauses_of_hosts_at_one_address_are_their_own() {
     // Each host has four requests. All of them, one after the other, would rest for 80,000 seconds.
     let took = outcome.duration;
     assert!(
-        took >= Duration::from_secs(3000) && took < Duration::from_secs(20_000),
+        (Duration::from_mins(50)..Duration::from_hours(5)).contains(&took),
         "{took:?}"
     );
     let visits = visits.lock();

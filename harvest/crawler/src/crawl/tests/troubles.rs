@@ -60,10 +60,10 @@ async fn dead_uris_of_a_domain_cost_no_page() {
     let dead = format!("http://127.0.0.1:{port}/");
     let order = format!("scope.accept = [\"http://(127.0.0.1:{port})\"]");
     let image = format!("<img src={dead}x.png>");
-    let links = format!("<a href={dead}x>x</a> <a href={dead}y>y</a>");
+    let two_links = format!("<a href={dead}x>x</a> <a href={dead}y>y</a>");
     for (parts, is_seed, expected) in [
         (image, false, 1),
-        (links, false, 2),
+        (two_links, false, 2),
         (String::new(), true, 1),
     ] {
         let (base, _) = serve_by(Arc::new(move |path| match path {
@@ -72,9 +72,7 @@ async fn dead_uris_of_a_domain_cost_no_page() {
         }))
         .await;
         let mut seeds = vec![base];
-        if is_seed {
-            seeds.push(Url::parse(&dead).unwrap());
-        }
+        seeds.extend(is_seed.then(|| Url::parse(&dead).unwrap()));
         let directory = tempfile::tempdir().unwrap();
         let (outcome, _, lines) = run(directory.path(), &seeds, &order, &manual()).await;
         assert_eq!(outcome.end, CrawlEnd::Finished);

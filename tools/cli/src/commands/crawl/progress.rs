@@ -70,15 +70,16 @@ fn line(progress: &CrawlProgress, rate: u64) -> String {
         progress.queued,
         progress.active_queues
     );
+    let waits = [
+        (progress.deferred > 0).then(|| format!("; {} of them wait", progress.deferred)),
+        (progress.resting_hosts > 0).then(|| format!(" ({} hosts rest)", progress.resting_hosts)),
+        progress.next_try.map(|next| {
+            let next = next.to_zoned(TimeZone::system());
+            format!(", the first until {}", next.strftime("%H:%M:%S"))
+        }),
+    ];
     if progress.deferred > 0 {
-        line.push_str(&format!("; {} of them wait", progress.deferred));
-        if progress.resting_hosts > 0 {
-            line.push_str(&format!(" ({} hosts rest)", progress.resting_hosts));
-        }
-        if let Some(next) = progress.next_try {
-            let next = next.to_zoned(TimeZone::system()).strftime("%H:%M:%S");
-            line.push_str(&format!(", the first until {next}"));
-        }
+        line.extend(waits.into_iter().flatten());
     }
     for (count, what) in [
         (progress.lost_hosts, "hosts given up"),
