@@ -68,6 +68,14 @@ enum UploadError {
         /// The file that the receipt is for.
         other: String,
     },
+    /// The file names captures of files that are not in the archive.
+    #[error(
+        "{name}: documents archive files that are not stored yet, and is stored after them, when the job is resumed"
+    )]
+    Early {
+        /// The name of the file.
+        name: String,
+    },
     /// The file is not here, though no receipt is kept.
     #[error(
         "{name}: is not here, and its receipt cannot be read; get it again by `holdfast receipt {name}`"
@@ -130,8 +138,9 @@ impl<'a> Uploader<'a> {
     }
 
     /// Stores files in the order in which they come, until there are no more or the job is suspended. Files that the
-    /// archive could not take are tried again once it takes another one, and at the end. Returns the reasons why files
-    /// were not stored.
+    /// archive could not take are tried again once it takes another one, and at the end. The metadata file comes last, and
+    /// not before all others: what is not in the archive would pass for known. Returns the reasons why files were not
+    /// stored.
     pub(crate) async fn upload_all(
         &self,
         mut files: mpsc::UnboundedReceiver<WholeFile>,
@@ -143,7 +152,16 @@ impl<'a> Uploader<'a> {
         };
         let uploading = async {
             let mut given_up = Vec::new();
+            let mut metadata = Vec::new();
             while let Some(file) = files.recv().await {
+                if file
+                    .file
+                    .path
+                    .starts_with(self.directory.path_of("metadata"))
+                {
+                    metadata.push(file);
+                    continue;
+                }
                 match self.upload_or_notify(archive, &file, &mut failures).await {
                     UploadAttempt::Stored => {
                         for file in std::mem::take(&mut given_up) {
@@ -160,6 +178,16 @@ impl<'a> Uploader<'a> {
             }
             for file in given_up {
                 self.upload_or_notify(archive, &file, &mut failures).await;
+            }
+            for file in metadata {
+                if failures.is_empty() {
+                    self.upload_or_notify(archive, &file, &mut failures).await;
+                } else {
+                    let name = &file.file.name;
+                    let why = UploadError::Early { name: name.clone() }.to_string();
+                    (self.notify)(JobNotice::NotStored { name, why: &why });
+                    failures.insert(name.clone(), why);
+                }
             }
         };
         tokio::select! {

@@ -2,12 +2,12 @@
 //!
 //! Owns how a document is read for its links: what it is, which charset it is in, where links stand in it, and by which
 //! hop each of them leads on. Reads HTML, style sheets, strings of scripts and of JSON, XML with feeds and sitemaps,
-//! lists of URLs, PDF, and the head of the response. Knows no socket, no file and no clock, and does not decide what is
+//! lists of URLs, playlists, PDF, and the head of the response. Knows no socket, no file and no clock, and does not decide what is
 //! fetched: the scope judges the links later.
 //!
 //! The rooms, in reading order: `kind` says what a document is and `charset` how its text is encoded; `source` bounds
-//! what is read; `header`, `html`, `css`, `script`, `xml`, `url_list` and `pdf` find references in one kind each, with
-//! `references`, `entities` and `speculation`; `outlinks` makes links of them.
+//! what is read; `header`, `html`, `css`, `script`, `xml`, `url_list`, `playlist` and `pdf` find references in one kind
+//! each, with `references`, `entities` and `speculation`; `outlinks` makes links of them.
 //!
 //! All bytes are hostile. Reading ends where memory or bytes run out; it takes time linear in what is read, and what
 //! was found before the end stays.

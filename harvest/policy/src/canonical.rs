@@ -1,6 +1,6 @@
 //! The form in which a crawl tells whether it has seen a URI.
 //!
-//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` or `www12.` in front of a host and
+//! Two URIs of one form are fetched once. In order: no user, no fragment, no `www.` in front of a host and
 //! no dot at its end, no session id in path or query, no `?` without a query. Hosts are in small letters already; paths
 //! keep their case, because most hosts of today do tell cases apart. The URI itself is what is fetched and archived,
 //! never this form.
@@ -46,12 +46,10 @@ pub fn canonical_uri(url: &Url) -> String {
     form
 }
 
-/// Returns the host without `www.`, `www1.` and the like; a host of which nothing but a suffix would be left keeps it.
+/// Returns the host without `www.`; a host of which nothing but a suffix would be left keeps it. `www2.` and the like are
+/// hosts of their own: Heritrix takes them for `www.` too, and loses sites by it.
 fn without_www(host: &str) -> &str {
-    let short = host.strip_prefix("www").and_then(|rest| {
-        let rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
-        rest.strip_prefix('.')
-    });
+    let short = host.strip_prefix("www.");
     short.filter(|short| short.contains('.')).unwrap_or(host)
 }
 
@@ -98,7 +96,7 @@ mod tests {
     fn spellings_of_one_place_are_one() {
         for (uri, expected) in [
             ("HTTP://www.Example.dk", "http://example.dk/"),
-            ("http://www12.example.dk:80/", "http://example.dk/"),
+            ("http://www12.example.dk:80/", "http://www12.example.dk/"),
             ("https://example.dk:8443/a", "https://example.dk:8443/a"),
             ("http://www.dk/", "http://www.dk/"),
             ("http://wwwx.example.dk/", "http://wwwx.example.dk/"),

@@ -90,8 +90,16 @@ struct HostState {
     is_given_up: bool,
     is_busy: bool,
     waiting: u64,
-    /// The addresses that cannot be connected to, while others of the host were not tried.
-    dead: Vec<IpAddr>,
+    /// The addresses that cannot be connected to while others of the host can, or were not tried; each until a moment.
+    dead: Vec<(IpAddr, CrawlMoment)>,
+}
+
+impl HostState {
+    fn is_dead(&self, address: IpAddr, now: CrawlMoment) -> bool {
+        self.dead
+            .iter()
+            .any(|(dead, until)| *dead == address && *until > now)
+    }
 }
 
 /// The hosts of a crawl that are in trouble.
@@ -139,11 +147,13 @@ impl HostRests {
         host: &HostPort,
         addresses: &[IpAddr],
         number: usize,
+        now: CrawlMoment,
     ) -> Option<IpAddr> {
-        let dead = self.hosts.get(host).map_or(&[][..], |state| &state.dead);
+        let state = self.hosts.get(host);
+        let is_dead = |address| state.is_some_and(|state| state.is_dead(address, now));
         let count = addresses.len();
         let in_turn = (0..count).map(|at| addresses[(at + number) % count]);
-        let mut living = in_turn.filter(|address| !dead.contains(address));
+        let mut living = in_turn.filter(|address| !is_dead(*address));
         living.next().or(addresses.first().copied())
     }
 
@@ -154,9 +164,17 @@ impl HostRests {
         }
     }
 
-    /// Takes note that a host has answered: its troubles are over.
+    /// Takes note that a host has answered: its troubles are over. Addresses of it that are dead are still not asked.
     pub fn note_answer(&mut self, host: &HostPort) {
-        self.hosts.remove(host);
+        if let Some(state) = self.hosts.remove(host)
+            && !state.dead.is_empty()
+        {
+            let state = HostState {
+                dead: state.dead,
+                ..HostState::default()
+            };
+            self.hosts.insert(host.clone(), state);
+        }
     }
 
     /// Takes note of the trouble that a try has met which began at `began`; `addresses`: those of the host. Returns the
@@ -180,10 +198,9 @@ impl HostRests {
                 }
             }
             HostTrouble::Unreachable(Some(address)) => {
-                if !state.dead.contains(&address) {
-                    state.dead.push(address);
-                }
-                if addresses.iter().any(|other| !state.dead.contains(other)) {
+                state.dead.retain(|(other, _)| *other != address);
+                state.dead.push((address, now.saturating_add(rules.delay)));
+                if addresses.iter().any(|other| !state.is_dead(*other, now)) {
                     // Another address is tried first.
                     return None;
                 }
@@ -404,13 +421,17 @@ mod tests {
         let both = [one, two];
         let mixed = host("a.dk");
         let mut rests = HostRests::new(RetryRules::default());
-        assert_eq!(rests.pick_address(&mixed, &both, 0), Some(one));
-        assert_eq!(rests.pick_address(&mixed, &both, 3), Some(two));
-        assert_eq!(rests.pick_address(&mixed, &[], 3), None);
+        assert_eq!(rests.pick_address(&mixed, &both, 0, second(0)), Some(one));
+        assert_eq!(rests.pick_address(&mixed, &both, 3, second(0)), Some(two));
+        assert_eq!(rests.pick_address(&mixed, &[], 3, second(0)), None);
         let at = |address| HostTrouble::Unreachable(Some(address));
         rests.note_trouble(&mixed, at(one), &both, second(0), second(0));
         assert_eq!(rests.standing(&mixed, second(0)), HostStanding::Open);
-        assert_eq!(rests.pick_address(&mixed, &both, 0), Some(two));
+        assert_eq!(rests.pick_address(&mixed, &both, 0, second(0)), Some(two));
+        // An answer of the other one does not bring it back, and time does.
+        rests.note_answer(&mixed);
+        assert_eq!(rests.pick_address(&mixed, &both, 0, second(1)), Some(two));
+        assert_eq!(rests.pick_address(&mixed, &both, 0, second(300)), Some(one));
         rests.note_trouble(&mixed, at(two), &both, second(1), second(1));
         assert_eq!(
             rests.standing(&mixed, second(1)),

@@ -140,6 +140,10 @@ async fn refused_file_stays_and_is_stored_later() {
     .await;
     assert_eq!(report.status, HarvestJobEnd::Failed);
     assert!(report.files[0].error.as_ref().unwrap().contains("not you"));
+    // Later jobs would take what it names for known.
+    let metadata = &report.files[1];
+    assert!(!metadata.stored && metadata.error.as_ref().unwrap().contains("not stored yet"));
+    assert_eq!(names(&directory.path_of("metadata")).len(), 1);
     assert_eq!(names(&directory.path_of("warcs")).len(), 1);
     let log = fs::read(directory.path_of("logs/crawl.log")).unwrap();
     let directory = JobDirectory::open(directory.root()).unwrap();

@@ -64,7 +64,7 @@ fn services_of_httpbin_are_captured() {
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");
     let text = format!(
-        "[retry]\nmax_tries = 4\n[http]\naccept_compression = true\n[[credential]]\nhost = '127.0.0.1'\nuser = 'anna'\npassword = '{PASSWORD}'\n"
+        "[retry]\nmax_tries = 4\nfirst_delay = '10 ms'\ndelay = '10 ms'\n[http]\naccept_compression = true\n[[credential]]\nhost = '127.0.0.1'\nuser = 'anna'\npassword = '{PASSWORD}'\n"
     );
     std::fs::write(&order, text).unwrap();
     let logins =

@@ -58,8 +58,10 @@ impl CrawlOwner {
         permitted.sort_by_key(|address| self.turns.waiting_at(*address));
         // The address at which the fewest wait; each try takes another one. Where none is permitted, the first address says why.
         let host = HostPort::of_url(&url);
-        let address =
-            host.and_then(|host| self.rests.pick_address(&host, &permitted, tries as usize));
+        let address = host.and_then(|host| {
+            self.rests
+                .pick_address(&host, &permitted, tries as usize, self.now())
+        });
         let Some(address) = address.or(addresses.first().copied()) else {
             let status = if url.has_host() && matches!(url.scheme(), "http" | "https") {
                 FetchStatus::DOMAIN_PREREQUISITE_FAILED
