@@ -58,7 +58,7 @@ async fn dead_seed_costs_minutes() {
     let status = FetchStatus::CONNECT_FAILED;
     let idle = Duration::from_mins(30);
     for (order, expected, minutes, remaining, delay) in [
-        ("", CrawlEnd::Finished, 5..8, 0, 5),
+        ("", CrawlEnd::Finished, 5..25, 0, 5),
         (
             "retry.first_delay = \"2 h\"",
             CrawlEnd::Idle,
