@@ -6,8 +6,17 @@ use harvest_policy::hops::Hop;
 
 use crate::outlinks::{MAX_REFERENCE, Outlinks};
 
-/// Adds the lines that are absolute URLs. A line that is too long is skipped.
+/// Adds the lines that are absolute URLs.
 pub(crate) fn listed_links(input: &mut impl BufRead, outlinks: &mut Outlinks<'_>) {
+    each_line(input, |text| {
+        if text.starts_with("http://") || text.starts_with("https://") {
+            outlinks.add_reference(text, Hop::Link, "=NAVLINK_MISC");
+        }
+    });
+}
+
+/// Hands on each line without the blanks around it. One that is too long for a reference, or no text, is skipped.
+pub(crate) fn each_line(input: &mut impl BufRead, mut take: impl FnMut(&str)) {
     let most = MAX_REFERENCE as u64;
     let mut line = Vec::new();
     let mut is_rest = false;
@@ -22,10 +31,7 @@ pub(crate) fn listed_links(input: &mut impl BufRead, outlinks: &mut Outlinks<'_>
             && !is_rest
             && let Ok(text) = str::from_utf8(&line)
         {
-            let text = text.trim();
-            if text.starts_with("http://") || text.starts_with("https://") {
-                outlinks.add_reference(text, Hop::Link, "=NAVLINK_MISC");
-            }
+            take(text.trim());
         }
         is_rest = !is_whole;
     }
