@@ -311,15 +311,15 @@ impl CrawlOwner {
             self.last_finished = self.now();
         }
         let finished = std::mem::take(&mut self.finished);
-        let lost = finished
-            .iter()
-            .filter_map(|finished| match &finished.subject {
-                TrySubject::Uri { lease, outcome } if outcome.is_lost() => {
-                    Some(lease.uri.uri.clone())
-                }
-                TrySubject::Uri { .. } | TrySubject::Prerequisite { .. } => None,
-            });
-        let lost: Vec<String> = lost.collect();
+        for finished in &finished {
+            if let TrySubject::Uri { lease, outcome } = &finished.subject
+                && outcome.is_lost()
+            {
+                // Before anybody can read in the log that the URI is lost.
+                let key = self.processor.hasher.key_of_text(&lease.uri.uri);
+                self.processor.forget_key(&key);
+            }
+        }
         let candidates = finished.iter().flat_map(|finished| &finished.candidates);
         let keys: Vec<SeenKey> = candidates.map(|candidate| candidate.key).collect();
         for closed in self.recorder.record_batch(finished)? {
@@ -327,10 +327,6 @@ impl CrawlOwner {
             _ = self.channels.closed.send(closed);
         }
         self.processor.remember_keys(keys.into_iter());
-        for uri in lost {
-            let key = self.processor.hasher.key_of_text(&uri);
-            self.processor.forget_key(&key);
-        }
         for pattern in self.recorder.take_new_patterns() {
             self.progress.quarantined += 1;
             self.notify(CrawlNotice::Quarantined(pattern));

@@ -161,5 +161,6 @@ impl Frontier {
 }
 
 fn millisecond(time: Timestamp) -> u64 {
+    // A clock before 1970 is wrong: what waits by it comes back at once.
     u64::try_from(time.as_millisecond()).unwrap_or(0)
 }

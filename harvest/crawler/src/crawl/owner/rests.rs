@@ -5,6 +5,7 @@
 
 use std::net::IpAddr;
 
+use harvest_model::order::RobotsPolicy;
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::host_rests::{HostPort, HostStanding, HostTrouble};
 use harvest_policy::status::{FetchStatus, TryDecision};
@@ -115,7 +116,12 @@ impl CrawlOwner {
 
     /// Notes what a fetch says of its host.
     pub(super) fn note_host(&mut self, flight: &InFlightUri, processed: &ProcessedUri) {
-        let is_robots = matches!(flight.subject, InFlightSubject::Robots { .. });
+        let needs_robots = match &flight.subject {
+            InFlightSubject::Robots { asked, .. } => {
+                self.robots_policy_of(asked) == RobotsPolicy::Obey
+            }
+            InFlightSubject::Uri(_) | InFlightSubject::Login { .. } => false,
+        };
         let trouble = match processed.status {
             FetchStatus::RUNTIME_EXCEPTION => return,
             FetchStatus::CONNECT_FAILED => {
@@ -124,7 +130,7 @@ impl CrawlOwner {
             FetchStatus::CONNECT_LOST | FetchStatus::TIMEOUT => HostTrouble::NoAnswer,
             status if status.asks_for_patience() => HostTrouble::Busy(processed.retry_after),
             // No URI of the host can be asked for.
-            status if is_robots && status.number() >= 500 => HostTrouble::Unreachable(None),
+            status if needs_robots && status.number() >= 500 => HostTrouble::Unreachable(None),
             _ => {
                 if !self.rests.is_quiet()
                     && let Some(host) = HostPort::of_url(&flight.url)
