@@ -19,6 +19,7 @@ use crate::error::HarvestJobError;
 use crate::notice::JobNotice;
 use crate::progress_log::{ProgressLog, end_message};
 use crate::run::JobRun;
+use crate::view_door::ViewDoor;
 
 impl JobRun<'_> {
     /// Crawls to the end, or until it is suspended.
@@ -77,6 +78,19 @@ impl JobRun<'_> {
             }
             first
         };
+        let mut actions =
+            ActionWatch::new(directory, &environment.clock, handle.requests, self.notify);
+        actions.send_waiting().await?;
+        let watching = async {
+            match ViewDoor::open_door(directory) {
+                Ok(door) => match door.serve(&environment.clock, handle.views).await {},
+                // A crawl is not broken off because nobody can watch it.
+                Err(error) => {
+                    (self.notify)(JobNotice::NoViewDoor(&error.to_string()));
+                    std::future::pending::<Infallible>().await
+                }
+            }
+        };
         let crawling = async {
             let followed = log.follow_crawl(handle.progress);
             let (ended, (), (), followed) =
@@ -94,14 +108,13 @@ impl JobRun<'_> {
                 }
             }
         };
-        let acting = ActionWatch::new(directory, &environment.clock, handle.requests, self.notify)
-            .run_watch();
         let (outcome, closed) = tokio::select! {
             biased;
             // A request that was answered is put away first, also where it has ended the crawl.
-            never = acting => match never {},
+            never = actions.run_watch() => match never {},
             ended = async { tokio::join!(crawling, closing) } => ended,
             never = pass_on => match never {},
+            never = watching => match never {},
         };
         let outcome = outcome?;
         closed?;

@@ -9,7 +9,9 @@
 //! outcome.json        how the crawl ended, once it is over
 //! duplicatereductionjobs.json   the jobs that it was deduplicated against
 //! metadata.json       the name and size of the metadata file, once it is written
-//! state/              the frontier; it goes when all is stored
+//! metadata-version.json   the number of the metadata file, where it is not the first one
+//! view.socket         the door for those who watch the crawl, while it runs
+//! state/              the frontier; it goes when all is stored, unless URIs are left or could not be had
 //! logs/               crawl.log, progress-statistics.log, requests.log
 //! warcs/              archive files that are not yet stored; NAME.invalid is damaged
 //! index/              the index of each archive file, and its size and time
@@ -41,8 +43,10 @@ pub(crate) const INVALID: &str = ".invalid";
 
 mod begin;
 mod index;
+mod reopen;
 
 pub(crate) use index::IndexedFile;
+pub use reopen::JobRemains;
 
 /// The file with the choices of the person who began a job.
 const RUN_SETTINGS: &str = "run.json";

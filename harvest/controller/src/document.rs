@@ -78,9 +78,15 @@ pub(crate) fn write_documents(
     warcinfo: &Warcinfo,
     outcome: &CrawlOutcome,
 ) -> Result<Option<(ClosedFile, Root)>, DocumentError> {
-    let name = metadata_name(job);
+    let name = job.metadata_name(job.metadata_version()?);
     let path = job.path_of("metadata").join(&name);
     let written = job.metadata_file()?;
+    if let Some(other) = written.as_ref().filter(|entry| entry.name != name)
+        && !job.has_receipt(&other.name)?
+    {
+        job.remove_metadata(&other.name)?;
+    }
+    let written = written.filter(|entry| entry.name == name);
     let is_here = directory::entry_kind(&path)?.is_some();
     if written.is_some() && !is_here && job.has_receipt(&name)? {
         return Ok(None);
@@ -137,18 +143,6 @@ pub(crate) fn write_documents(
         closed,
     };
     Ok(Some((file, root)))
-}
-
-/// Returns the name of the metadata file, as NetarchiveSuite has it: `12-metadata-1.warc.gz`, or with a collection
-/// `COLLECTION-12-34-metadata-1.warc.gz`.
-fn metadata_name(job: &JobDirectory) -> String {
-    let job = job.job();
-    let prefix = if job.collection.is_some() {
-        job.archive_prefix()
-    } else {
-        job.id.to_string()
-    };
-    format!("{prefix}-metadata-1.warc.gz")
 }
 
 /// Returns the error of a log that cannot be read.

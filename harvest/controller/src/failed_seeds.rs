@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufReader;
-use std::path::Path;
 
-use archive_durable::DiskError;
 use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome};
 use harvest_crawler::recorder::CRAWL_LOG;
 use harvest_policy::status::FetchStatus;
@@ -12,7 +10,7 @@ use harvest_reports::log::{CrawlLogReader, LogEntry};
 use serde::Serialize;
 use url::Url;
 
-use crate::directory::{JobDirectory, open_file};
+use crate::directory::{JobDirectory, JobDirectoryError, open_file};
 use crate::error::HarvestJobError;
 
 /// The most seeds that are named.
@@ -44,19 +42,10 @@ pub(crate) fn failed_seeds(
     if outcome.end == CrawlEnd::Suspended {
         return Ok(Vec::new());
     }
-    let failing = outcome.failing_seeds.iter();
-    let mut statuses: BTreeMap<String, i32> = failing.cloned().collect();
-    let seeds: BTreeSet<&str> = job.job().seeds.iter().take(MOST).map(Url::as_str).collect();
-    let path = job.path_of("logs").join(CRAWL_LOG);
-    let failed = |error| HarvestJobError::Disk(DiskError::new("read", Path::new(CRAWL_LOG), error));
-    for entry in CrawlLogReader::new(BufReader::new(open_file(&path)?)) {
-        if let LogEntry::Line(line) = entry.map_err(failed)?
-            && seeds.contains(line.uri.as_str())
-        {
-            // The crawl itself may know more than the log: of a process before, the log alone does.
-            statuses.entry(line.uri).or_insert(line.status);
-        }
-    }
+    let seeds = job.job().seeds.iter().take(MOST).map(Url::as_str).collect();
+    let mut statuses = last_statuses(job, &seeds)?;
+    // The crawl itself knows more than the log: of a process before, the log alone does.
+    statuses.extend(outcome.failing_seeds.iter().cloned());
     let seeds = job.job().seeds.iter().take(MOST).filter_map(|seed| {
         let status = statuses.get(seed.as_str()).copied().unwrap_or(0);
         (!matches!(status, 1..400)).then(|| FailedSeed {
@@ -66,6 +55,71 @@ pub(crate) fn failed_seeds(
         })
     });
     Ok(seeds.collect())
+}
+
+/// Returns the statuses of the last lines that seeds have in the crawl log.
+fn last_statuses(
+    job: &JobDirectory,
+    seeds: &BTreeSet<&str>,
+) -> Result<BTreeMap<String, i32>, JobDirectoryError> {
+    let path = job.path_of("logs").join(CRAWL_LOG);
+    let mut statuses = BTreeMap::new();
+    if !path.exists() {
+        return Ok(statuses);
+    }
+    for entry in CrawlLogReader::new(BufReader::new(open_file(&path)?)) {
+        let entry = entry.map_err(|source| JobDirectoryError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        if let LogEntry::Line(line) = entry
+            && seeds.contains(line.uri.as_str())
+        {
+            statuses.insert(line.uri, line.status);
+        }
+    }
+    Ok(statuses)
+}
+
+/// The state of a seed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SeedState {
+    /// The URI of the seed.
+    pub seed: String,
+    /// The status of its last try, as in the crawl log; `None`: it has no line there yet.
+    pub status: Option<i32>,
+    /// The state in words.
+    pub words: &'static str,
+}
+
+impl JobDirectory {
+    /// Returns the states of the job's seeds whose hosts are asked about. Reads the whole crawl log.
+    ///
+    /// # Errors
+    ///
+    /// [`JobDirectoryError::Read`].
+    pub fn seed_states(
+        &self,
+        is_about: impl Fn(&str) -> bool,
+    ) -> Result<Vec<SeedState>, JobDirectoryError> {
+        let seeds = self.job().seeds.iter();
+        let asked = seeds.filter(|seed| is_about(seed.host_str().unwrap_or_default()));
+        let asked: Vec<&str> = asked.map(Url::as_str).collect();
+        let statuses = last_statuses(self, &asked.iter().copied().collect())?;
+        let states = asked.into_iter().map(|seed| {
+            let status = statuses.get(seed).copied();
+            SeedState {
+                seed: seed.to_owned(),
+                status,
+                words: match status {
+                    None => "it waits, or is being tried",
+                    Some(1..400) => "it was fetched",
+                    Some(status) => reason(status),
+                },
+            }
+        });
+        Ok(states.collect())
+    }
 }
 
 /// Returns a status in words, as a clause that follows the name of a seed and a colon.

@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::fmt;
 
+use archive_model::FileName;
 use harvest_crawler::crawl::{CrawlCommand, CrawlEnd, CrawlProgress};
 use harvest_model::order::Http2Use;
 use harvest_reports::warcinfo::{REWRITTEN_HEADS, Warcinfo};
@@ -16,7 +17,7 @@ use crate::directory::JobDirectory;
 use crate::environment::JobEnvironment;
 use crate::error::HarvestJobError;
 use crate::lock::JobLock;
-use crate::notice::JobNotice;
+use crate::notice::{JobNotice, NoticeHandler};
 use crate::report::{HarvestJobEnd, JobEnd, JobReport, write_report};
 use crate::run::JobRun;
 use crate::salvage::salvage_crawl;
@@ -62,6 +63,7 @@ pub async fn run_job(
     let (to_crawl, requests) = mpsc::unbounded_channel();
     let (suspend, suspended) = watch::channel(false);
     salvage_crawl(directory, environment, notify)?;
+    choose_metadata_name(directory, environment, notify).await?;
     let writing = Box::pin(async move {
         let run = JobRun {
             directory,
@@ -99,10 +101,45 @@ pub async fn run_job(
     };
     let report = write_report(directory, &end)?;
     if report.status == HarvestJobEnd::Done {
-        directory.remove_frontier()?;
+        // A later run of the job may fetch what is left, or try again what could not be had.
+        if report.remaining == 0 && report.failed == 0 && report.quarantined.is_empty() {
+            directory.remove_frontier()?;
+        }
         directory.forget_passwords()?;
     }
     Ok(report)
+}
+
+/// Looks, before a crawl begins, whether the archive has a metadata file of this job's number already: a file of that
+/// name could never be stored. One that belongs to somebody else is found when it is stored.
+async fn choose_metadata_name(
+    directory: &JobDirectory,
+    environment: &JobEnvironment,
+    notify: NoticeHandler<'_>,
+) -> Result<(), HarvestJobError> {
+    let Some(archive) = environment.archive.as_deref() else {
+        return Ok(());
+    };
+    if directory.metadata_file()?.is_some() {
+        return Ok(());
+    }
+    let first = directory.metadata_version()?;
+    let mut version = first;
+    while let Ok(name) = FileName::new(&directory.metadata_name(version))
+        && !directory.has_receipt(name.as_str())?
+        // An archive that does not answer now is asked when the file is stored.
+        && archive.stat(&name).await.is_ok()
+    {
+        version = version.saturating_add(1);
+    }
+    if version != first {
+        directory.keep_metadata_version(version)?;
+        notify(JobNotice::MetadataNameTaken {
+            taken: &directory.metadata_name(first),
+            name: &directory.metadata_name(version),
+        });
+    }
+    Ok(())
 }
 
 /// Passes requests on to the crawl. One to suspend the job ends its uploads, too.

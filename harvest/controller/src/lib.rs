@@ -8,11 +8,13 @@
 //! The rooms, in reading order; each uses only those below it:
 //! - `job`: a job from its seeds to its receipts;
 //! - `report`: how the job ended, with `domains` and `failed_seeds`, as the logs tell it;
-//! - `crawl`: the crawl, with `actions`, the requests of people while it runs;
+//! - `crawl`: the crawl, with `actions`, the requests of people while it runs, `failures`, which they may have tried
+//!   again, and `view_door`, where they are shown what it does;
 //! - `run`: what the steps of a job share, and the way of each whole file; `error`: the reasons why a job breaks off;
 //! - `upload`: archive files on their way into the archive; `salvage`: what a dead process has left;
 //! - `document`: reports and the metadata file, with `error_logs` and `requests_log`; `progress_log`: the log of the
 //!   crawl;
+//! - `last_lines`: the end of the crawl log, for those who watch;
 //! - `environment` and `notice`: the machine around a job, and what people are told;
 //! - [`directory`]: all that a job has on disk; [`lock`]: one process at a time; `receipts`: which files count as
 //!   stored.
@@ -60,7 +62,9 @@ mod environment;
 mod error;
 mod error_logs;
 mod failed_seeds;
+mod failures;
 mod job;
+mod last_lines;
 pub mod lock;
 mod notice;
 mod progress_log;
@@ -70,12 +74,15 @@ mod requests_log;
 mod run;
 mod salvage;
 mod upload;
+mod view_door;
 
-pub use directory::{JobDirectory, JobDirectoryError, RunSettings};
+pub use directory::{JobDirectory, JobDirectoryError, JobRemains, RunSettings};
 pub use domains::DomainOutcome;
 pub use environment::JobEnvironment;
 pub use error::HarvestJobError;
-pub use failed_seeds::FailedSeed;
+pub use failed_seeds::{FailedSeed, SeedState};
 pub use job::{JobConsole, run_job};
+pub use last_lines::{LastLine, last_log_lines};
 pub use notice::JobNotice;
 pub use report::{CrawlOutcomeKind, HarvestJobEnd, JobReport, JobReportFile, QuarantinedPattern};
+pub use view_door::ask_view;

@@ -53,6 +53,15 @@ pub enum JobNotice<'a> {
         /// The effect on the file, in words.
         what: &'a str,
     },
+    /// The archive has a metadata file of this name, of another job of the same number: this job's has another one.
+    MetadataNameTaken {
+        /// The name that is taken.
+        taken: &'a str,
+        /// The name of this job's metadata file.
+        name: &'a str,
+    },
+    /// The crawl cannot be watched by `holdfast crawl status`, and goes on.
+    NoViewDoor(&'a str),
     /// The crawl has written no archive file.
     NothingHarvested,
 }

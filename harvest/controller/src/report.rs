@@ -94,6 +94,8 @@ pub struct JobReport {
     pub quarantined: Vec<QuarantinedPattern>,
     /// The number of URIs that were found and not fetched.
     pub remaining: u64,
+    /// The number of URIs that could not be had.
+    pub failed: u64,
     /// The seeds that were not had, with the reason of each; the first thousand.
     pub failed_seeds: Vec<FailedSeed>,
 }
@@ -149,6 +151,7 @@ pub(crate) fn write_report(
         domains: domain_outcomes(directory, outcome)?,
         quarantined: quarantined.collect(),
         remaining: outcome.remaining.values().sum(),
+        failed: outcome.progress.failed,
         failed_seeds: failed_seeds(directory, outcome)?,
     })
 }

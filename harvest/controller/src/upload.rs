@@ -111,6 +111,8 @@ enum UploadAttempt {
     GivenUp,
     /// The file cannot be stored: another attempt would end as this one.
     Refused,
+    /// The archive has other content under the name of the file.
+    NameTaken,
 }
 
 /// An uploader of the files of a job.
@@ -173,7 +175,7 @@ impl<'a> Uploader<'a> {
                         }
                     }
                     UploadAttempt::GivenUp => given_up.push(file),
-                    UploadAttempt::Refused => {}
+                    UploadAttempt::Refused | UploadAttempt::NameTaken => {}
                 }
             }
             for file in given_up {
@@ -181,7 +183,12 @@ impl<'a> Uploader<'a> {
             }
             for file in metadata {
                 if failures.is_empty() {
-                    self.upload_or_notify(archive, &file, &mut failures).await;
+                    let attempt = self.upload_or_notify(archive, &file, &mut failures);
+                    if attempt.await == UploadAttempt::NameTaken
+                        && let Err(error) = self.directory.take_next_metadata_name()
+                    {
+                        failures.insert(file.file.name.clone(), error.to_string());
+                    }
                 } else {
                     let name = &file.file.name;
                     let why = UploadError::Early { name: name.clone() }.to_string();
@@ -218,6 +225,10 @@ impl<'a> Uploader<'a> {
         failures.insert(file.name.clone(), why);
         match error {
             UploadError::Patience { .. } => UploadAttempt::GivenUp,
+            UploadError::Archive {
+                source: ClientError::Exists(_),
+                ..
+            } => UploadAttempt::NameTaken,
             _ => UploadAttempt::Refused,
         }
     }

@@ -9,6 +9,7 @@ mod hosts;
 mod log_line;
 mod outcome;
 mod owner;
+pub mod view;
 mod workers;
 
 use std::path::{Path, PathBuf};
@@ -24,7 +25,9 @@ use hickory_resolver::net::NetError;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-pub use self::control::{ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice};
+pub use self::control::{
+    ControlAnswer, ControlRequest, CrawlCommand, CrawlNotice, FailedUri, ViewRequest,
+};
 pub use self::outcome::{ConnectionSnapshot, CrawlEnd, CrawlOutcome, CrawlProgress};
 use self::owner::{CrawlOwner, OwnerChannels, OwnerSetup};
 use self::workers::CrawlWorkers;
@@ -189,6 +192,7 @@ pub struct Crawl {
     chance: Chance,
     control: mpsc::UnboundedReceiver<CrawlCommand>,
     requests: mpsc::UnboundedReceiver<ControlRequest>,
+    views: mpsc::UnboundedReceiver<ViewRequest>,
     open: watch::Sender<bool>,
     closed: mpsc::UnboundedSender<ClosedFile>,
     notices: mpsc::UnboundedSender<CrawlNotice>,
@@ -202,6 +206,8 @@ pub struct CrawlHandle {
     pub control: mpsc::UnboundedSender<CrawlCommand>,
     /// The way for requests that are answered once they are durable.
     pub requests: mpsc::UnboundedSender<ControlRequest>,
+    /// The way for questions of people who watch the crawl.
+    pub views: mpsc::UnboundedSender<ViewRequest>,
     /// The notices for people while the crawl runs.
     pub notices: mpsc::UnboundedReceiver<CrawlNotice>,
     /// Becomes `true` once the crawl has opened what an earlier process has left of it; the channel closes before if
@@ -218,6 +224,7 @@ impl Crawl {
     pub fn new(settings: CrawlSettings, clock: Clock, chance: Chance) -> (Self, CrawlHandle) {
         let (control, to_owner) = mpsc::unbounded_channel();
         let (requests, asked) = mpsc::unbounded_channel();
+        let (views, watching) = mpsc::unbounded_channel();
         let (notices, to_job) = mpsc::unbounded_channel();
         let (open, opened) = watch::channel(false);
         let (closed_sender, closed) = mpsc::unbounded_channel();
@@ -228,6 +235,7 @@ impl Crawl {
             chance,
             control: to_owner,
             requests: asked,
+            views: watching,
             open,
             closed: closed_sender,
             notices,
@@ -236,6 +244,7 @@ impl Crawl {
         let handle = CrawlHandle {
             control,
             requests,
+            views,
             notices: to_job,
             opened,
             closed,
@@ -257,6 +266,7 @@ impl Crawl {
             chance,
             control,
             requests,
+            views,
             open,
             closed,
             notices,
@@ -296,7 +306,6 @@ impl Crawl {
             clock: clock.clone(),
             cookies: CrawlCookies::new(&order.http, clock.clone()),
             logins: CrawlLogins::new(Arc::clone(&settings.job), chance.clone()),
-            job: Arc::clone(&settings.job),
             chance,
             events,
         };
@@ -309,6 +318,7 @@ impl Crawl {
                 events: happened,
                 control,
                 requests,
+                views,
                 closed,
                 notices,
                 progress,

@@ -13,6 +13,7 @@ mod wire;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use archive_daemon::clock::Clock;
@@ -56,6 +57,17 @@ impl Default for ExchangeLimits {
             receive: ReceiveLimits::default(),
         }
     }
+}
+
+/// What an exchange is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct ExchangeMeans<'a> {
+    /// The limits of the exchange.
+    pub limits: &'a ExchangeLimits,
+    /// The directory for a large response.
+    pub directory: &'a Path,
+    /// Where the bytes of the response are counted as they come.
+    pub received: &'a AtomicU64,
 }
 
 /// The reason why there is no response at all.
@@ -305,7 +317,7 @@ impl HostConnection {
         }
     }
 
-    /// Sends a request and takes its response. A large response goes to a temporary file in `directory`. Returns
+    /// Sends a request and takes its response. A large response goes to a temporary file. Returns
     /// whether the connection may be used again, the response says.
     ///
     /// # Errors
@@ -316,10 +328,14 @@ impl HostConnection {
     pub async fn exchange_request(
         &mut self,
         request: &HttpRequest,
-        limits: &ExchangeLimits,
-        directory: &Path,
+        means: ExchangeMeans<'_>,
         clock: &Clock,
     ) -> Result<Exchange, ExchangeError> {
+        let ExchangeMeans {
+            limits,
+            directory,
+            received,
+        } = means;
         let address = self.address;
         let began = clock.now();
         let start = clock.instant();
@@ -327,6 +343,7 @@ impl HostConnection {
             limits,
             clock,
             start,
+            received,
         };
         let receiver =
             ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());

@@ -9,6 +9,8 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Clock, NoChance};
@@ -20,7 +22,9 @@ use url::Url;
 
 use crate::exchange::request::{HttpRequest, InvalidHeaderField, referer_field};
 use crate::exchange::tls::{ProtocolOffer, TlsClient, TlsSession};
-use crate::exchange::{Exchange, ExchangeError, ExchangeLimits, HostConnection, HttpProtocol};
+use crate::exchange::{
+    Exchange, ExchangeError, ExchangeLimits, ExchangeMeans, HostConnection, HttpProtocol,
+};
 
 /// The longest time that a connection waits for its next request: servers close it about then.
 const LONGEST_IDLE: Duration = Duration::from_secs(30);
@@ -65,6 +69,8 @@ pub struct FetchRequest {
     pub form: Option<FilledForm>,
     /// The limits of the exchange.
     pub limits: ExchangeLimits,
+    /// Where the bytes of the response are counted as they come.
+    pub received: Arc<AtomicU64>,
 }
 
 /// A form with its values, as `application/x-www-form-urlencoded`.
@@ -256,8 +262,13 @@ impl Fetcher {
         request: &HttpRequest,
         fetch: &FetchRequest,
     ) -> Result<Exchange, ExchangeError> {
+        let means = ExchangeMeans {
+            limits: &fetch.limits,
+            directory: &self.scratch,
+            received: &fetch.received,
+        };
         connection
-            .exchange_request(request, &fetch.limits, &self.scratch, &self.clock)
+            .exchange_request(request, means, &self.clock)
             .await
     }
 

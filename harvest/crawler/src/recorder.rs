@@ -6,6 +6,7 @@
 //! recorder is opened again, the files are cut behind the last outcome that all three have, and later ones are taken
 //! back. One thread owns it; its calls block.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_policy::account::Quota;
 use harvest_policy::quarantine::{Quarantine, ResponseContent};
-use harvest_policy::rejections::Rejections;
+use harvest_policy::rejections::{RejectionRule, Rejections};
+use harvest_policy::status::FetchStatus;
 use harvest_policy::traps::InvalidTrap;
 use harvest_policy::turns::CrawlMoment;
 use url::Url;
@@ -127,6 +129,8 @@ pub struct CrawlRecorder {
     rejections: Rejections,
     /// The patterns that were put under quarantine since somebody was told.
     newly_held: Vec<String>,
+    /// The numbers of URIs that are held back, by pattern.
+    held: BTreeMap<String, u64>,
     is_synced: bool,
     clock: Clock,
 }
@@ -178,10 +182,12 @@ impl CrawlRecorder {
             quarantine,
             rejections,
             newly_held: Vec::new(),
+            held: BTreeMap::new(),
             is_synced: true,
             clock,
         };
         recorder.forget_closed_file(&resume.place)?;
+        recorder.held = recorder.frontier.count_held_back()?;
         recorder.release_freed()?;
         Ok((recorder, resume.taken_back))
     }
@@ -247,11 +253,12 @@ impl CrawlRecorder {
             let Ok(url) = Url::parse(&candidate.uri.uri) else {
                 continue;
             };
-            if self.rejections.covers_url(&url) {
-                continue;
-            }
-            let is_new = match self.quarantine.holding_pattern(&url) {
-                Some(pattern) => self.frontier.hold_back(changes, pattern, candidate)?,
+            let is_new = match self.holding_name(&url) {
+                Some(name) => {
+                    let is_new = self.frontier.hold_back(changes, &name, candidate)?;
+                    self.count_held(name, is_new);
+                    is_new
+                }
                 None => self.frontier.schedule_uri(changes, candidate)?,
             };
             if is_new {
@@ -264,6 +271,19 @@ impl CrawlRecorder {
     /// Returns the pattern under quarantine that holds a URI back.
     pub fn holding_pattern(&self, url: &Url) -> Option<&str> {
         self.quarantine.holding_pattern(url)
+    }
+
+    /// Returns the name under which a URI is held back: that of a rule by which a person rejects it, or its pattern
+    /// under quarantine.
+    fn holding_name(&self, url: &Url) -> Option<String> {
+        let rule = self.rejections.covering_rule(url).map(rejected_name);
+        rule.or_else(|| self.quarantine.holding_pattern(url).map(str::to_owned))
+    }
+
+    fn count_held(&mut self, name: String, is_new: bool) {
+        if is_new {
+            *self.held.entry(name).or_insert(0) += 1;
+        }
     }
 
     /// Holds back a URI that was leased and whose pattern is under quarantine.
@@ -284,6 +304,7 @@ impl CrawlRecorder {
         self.frontier
             .finish_uri(&mut changes, lease, outcome, place)?;
         self.frontier.commit_changes(changes)?;
+        self.count_held(pattern.to_owned(), true);
         self.is_synced = false;
         Ok(())
     }
@@ -313,15 +334,21 @@ impl CrawlRecorder {
     }
 
     /// Returns the patterns under quarantine, each with the number of its URIs that are held back.
-    ///
-    /// # Errors
-    ///
-    /// [`RecorderError::Frontier`].
-    pub fn quarantined_patterns(&self) -> Result<Vec<(String, u64)>, RecorderError> {
+    pub fn quarantined_patterns(&self) -> Vec<(String, u64)> {
         let patterns = self.quarantine.held_patterns();
         let counted = patterns.map(|pattern| {
-            let count = self.frontier.count_held_back(pattern)?;
-            Ok((pattern.to_owned(), count))
+            let count = self.held.get(pattern).copied();
+            (pattern.to_owned(), count.unwrap_or(0))
+        });
+        counted.collect()
+    }
+
+    /// Returns the rules by which people reject URIs, each with the number of URIs that it holds back.
+    pub fn rejected_rules(&self) -> Vec<(String, u64)> {
+        let rules = self.rejections.rules().iter();
+        let counted = rules.map(|rule| {
+            let count = self.held.get(&rejected_name(rule)).copied();
+            (rule.to_string(), count.unwrap_or(0))
         });
         counted.collect()
     }
@@ -378,6 +405,15 @@ impl CrawlRecorder {
         }
         match finished.subject {
             TrySubject::Uri { lease, outcome } => {
+                if outcome.is_final()
+                    && outcome.status == FetchStatus::BLOCKED_BY_USER
+                    && let Ok(url) = Url::parse(&lease.uri.uri)
+                    && let Some(name) = self.holding_name(&url)
+                {
+                    // Until the person thinks better of it.
+                    self.frontier.hold_back_lease(changes, &name, &lease)?;
+                    self.count_held(name, true);
+                }
                 self.frontier.finish_uri(changes, lease, outcome, place)?;
             }
             TrySubject::Prerequisite { uri, answer } => {
@@ -444,6 +480,11 @@ impl CrawlRecorder {
         self.frontier.sync_log()?;
         Ok(closed)
     }
+}
+
+/// Returns the name under which the URIs are held back that a rule rejects. No pattern has a space.
+fn rejected_name(rule: &RejectionRule) -> String {
+    format!("rejected {rule}")
 }
 
 fn length(bytes: &[u8]) -> u64 {

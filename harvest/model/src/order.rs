@@ -3,6 +3,7 @@
 //! Owns the order as a TOML file: unknown keys and bad values are refused with their line and key. A new order has the
 //! defaults of Heritrix and NetarchiveSuite, and prints as a file in which every key is explained.
 
+mod change;
 mod checks;
 mod credential;
 mod documentation;
@@ -15,6 +16,7 @@ mod sections;
 
 use serde::{Deserialize, Serialize};
 
+pub use change::{JobActivity, OrderChangeError};
 pub use credential::{Credential, LoginForm, Password};
 pub use documentation::PrintOrderError;
 pub use invalid::InvalidOrder;

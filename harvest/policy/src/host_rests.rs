@@ -278,6 +278,27 @@ impl HostRests {
         (resting, given_up)
     }
 
+    /// Returns the hosts that rest or are given up.
+    pub fn list_troubled(&self, now: CrawlMoment) -> Vec<TroubledHost> {
+        let troubled = self
+            .hosts
+            .iter()
+            .filter(|(_, state)| state.is_given_up || state.rests_until > now);
+        let troubled = troubled.map(|(host, state)| TroubledHost {
+            host: host.clone(),
+            until: (!state.is_given_up).then_some(state.rests_until),
+            is_busy: state.is_busy,
+            strikes: state.strikes,
+            waiting: state.waiting,
+        });
+        troubled.collect()
+    }
+
+    /// Forgets the troubles of all hosts that a condition names: they may be asked again.
+    pub fn forgive_hosts(&mut self, mut is_forgiven: impl FnMut(&HostPort) -> bool) {
+        self.hosts.retain(|host, _| !is_forgiven(host));
+    }
+
     /// Returns whether the last trouble of a host was that it has asked for patience.
     pub fn is_busy(&self, host: &HostPort) -> bool {
         self.hosts.get(host).is_some_and(|state| state.is_busy)
@@ -301,6 +322,21 @@ impl HostRests {
             self.hosts.clear();
         }
     }
+}
+
+/// A host that rests or is given up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TroubledHost {
+    /// The host and its port.
+    pub host: HostPort,
+    /// The moment until which it rests; `None`: it is given up.
+    pub until: Option<CrawlMoment>,
+    /// Whether it asks for patience; else it cannot be reached.
+    pub is_busy: bool,
+    /// The tries in a row that have met trouble.
+    pub strikes: u32,
+    /// The number of URIs that were told to wait since the last of them.
+    pub waiting: u64,
 }
 
 /// A name server that does not answer.

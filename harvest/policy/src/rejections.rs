@@ -91,9 +91,8 @@ impl fmt::Display for RejectionRule {
 /// The rules of one crawl.
 #[derive(Clone, Debug, Default)]
 pub struct Rejections {
+    rules: Vec<RejectionRule>,
     prefixes: SurtPrefixes,
-    has_prefix: bool,
-    expressions: Vec<TrapExpression>,
     compiled: TrapList,
 }
 
@@ -107,32 +106,64 @@ impl Rejections {
         &mut self,
         rules: impl IntoIterator<Item = RejectionRule>,
     ) -> Result<(), InvalidTrap> {
-        let mut prefixes = Vec::new();
-        let mut expressions = self.expressions.clone();
+        let mut all = self.rules.clone();
         for rule in rules {
-            match rule {
-                RejectionRule::Prefix(prefix) => prefixes.push(prefix),
-                RejectionRule::Expression(new) if !expressions.contains(&new) => {
-                    expressions.push(new);
-                }
-                RejectionRule::Expression(_) => {}
+            if !all.contains(&rule) {
+                all.push(rule);
             }
         }
-        if expressions.len() > self.expressions.len() {
-            self.compiled = TrapList::new(&expressions)?;
-            self.expressions = expressions;
-        }
-        for prefix in prefixes {
-            self.prefixes.add(prefix.as_str());
-            self.has_prefix = true;
-        }
+        *self = Self::with_rules(all)?;
         Ok(())
+    }
+
+    /// Takes a rule back; returns whether it was there.
+    pub fn remove(&mut self, rule: &RejectionRule) -> bool {
+        let mut rest = self.rules.clone();
+        rest.retain(|other| other != rule);
+        if rest.len() == self.rules.len() {
+            return false;
+        }
+        *self = Self::with_rules(rest).expect("fewer expressions need less memory than all did");
+        true
+    }
+
+    fn with_rules(rules: Vec<RejectionRule>) -> Result<Self, InvalidTrap> {
+        let mut prefixes = SurtPrefixes::default();
+        let mut expressions = Vec::new();
+        for rule in &rules {
+            match rule {
+                RejectionRule::Prefix(prefix) => prefixes.add(prefix.as_str()),
+                RejectionRule::Expression(expression) => expressions.push(expression.clone()),
+            }
+        }
+        Ok(Self {
+            rules,
+            prefixes,
+            compiled: TrapList::new(&expressions)?,
+        })
+    }
+
+    /// Returns the rules.
+    pub fn rules(&self) -> &[RejectionRule] {
+        &self.rules
     }
 
     /// Returns whether a rule covers a URI.
     pub fn covers_url(&self, url: &Url) -> bool {
-        (self.has_prefix && self.prefixes.covers(url))
-            || (!self.compiled.is_empty() && self.compiled.catches_uri(url.as_str()))
+        !self.rules.is_empty()
+            && (self.prefixes.covers(url) || self.compiled.catches_uri(url.as_str()))
+    }
+
+    /// Returns the first rule that covers a URI.
+    pub fn covering_rule(&self, url: &Url) -> Option<&RejectionRule> {
+        if !self.covers_url(url) {
+            return None;
+        }
+        let mut covering = self.rules.iter().filter(|rule| {
+            let alone = Self::with_rules(vec![(*rule).clone()]);
+            alone.is_ok_and(|alone| alone.covers_url(url))
+        });
+        covering.next()
     }
 }
 
@@ -189,6 +220,11 @@ mod tests {
             rules.add([rule.clone(), rule]).unwrap();
             let url = Url::parse(url).unwrap();
             assert_eq!(rules.covers_url(&url), covered, "{text} of {url}");
+            let covering = rules.covering_rule(&url).map(ToString::to_string);
+            assert_eq!(covering.as_deref(), covered.then_some(written), "{text}");
+            let rule = rules.rules()[0].clone();
+            assert!(rules.remove(&rule) && !rules.remove(&rule));
+            assert!(!rules.covers_url(&url), "{text} was taken back");
         }
         assert!(!Rejections::default().covers_url(&Url::parse("http://a.dk/").unwrap()));
     }

@@ -22,25 +22,41 @@ pub(super) fn parse_name(name: &str) -> Option<CrawlCommand> {
     }
 }
 
+/// A request as its file has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ActionRequest {
+    /// A command for the crawl.
+    Command(CrawlCommand),
+    /// Failures that are tried again, by rules.
+    Retry(Vec<RejectionRule>),
+    /// Keys of the order that change, as TOML.
+    Change(String),
+}
+
 /// Returns the request in the lines of a file; the kind is said by its name.
-pub(super) fn parse_lines(name: &str, bytes: &[u8]) -> Result<CrawlCommand, String> {
+pub(super) fn parse_lines(name: &str, bytes: &[u8]) -> Result<ActionRequest, String> {
     let extension = Path::new(name).extension();
     let extension = extension.and_then(|extension| extension.to_str());
     let text = || {
         std::str::from_utf8(bytes)
             .map_err(|error| format!("it is no UTF-8 text: {error}; write it again"))
     };
-    match extension {
+    let rules = || {
+        let rules = each_line(text()?, |line| {
+            line.parse::<RejectionRule>()
+                .map_err(|error| error.to_string())
+        })?;
+        not_empty(rules, "rule")
+    };
+    let command = match extension {
         Some("seeds") => {
             let seeds = parse_seeds(text()?).map_err(|error| error.to_string())?;
             not_empty(seeds, "seed").map(CrawlCommand::AddSeeds)
         }
-        Some("reject") => {
-            let rules = each_line(text()?, |line| {
-                line.parse::<RejectionRule>().map_err(|error| error.to_string())
-            })?;
-            not_empty(rules, "rule").map(CrawlCommand::Reject)
-        }
+        Some("reject") => rules().map(CrawlCommand::Reject),
+        Some("accept") => rules().map(CrawlCommand::Accept),
+        Some("retry") => return rules().map(ActionRequest::Retry),
+        Some("order") => return Ok(ActionRequest::Change(text()?.to_owned())),
         Some("free") => {
             let patterns = each_line(text()?, |line| Ok(line.to_owned()))?;
             not_empty(patterns, "pattern").map(CrawlCommand::Free)
@@ -50,10 +66,12 @@ pub(super) fn parse_lines(name: &str, bytes: &[u8]) -> Result<CrawlCommand, Stri
             not_empty(budgets, "budget").map(CrawlCommand::Budget)
         }
         _ => Err(
-            "it is no request; name the file pause, resume, terminate, NAME.seeds, NAME.reject, NAME.free or NAME.budget"
+            "it is no request; name the file pause, resume, terminate, or NAME and .seeds, .reject, .accept, .free, .retry, \
+             .budget or .order"
                 .to_owned(),
         ),
-    }
+    };
+    command.map(ActionRequest::Command)
 }
 
 fn not_empty<T>(things: Vec<T>, what: &str) -> Result<Vec<T>, String> {
@@ -124,7 +142,9 @@ mod tests {
     use super::*;
 
     fn budget_of(line: &str) -> Option<(String, Option<u64>, Option<u64>)> {
-        let Ok(CrawlCommand::Budget(budgets)) = parse_lines("a.budget", line.as_bytes()) else {
+        let Ok(ActionRequest::Command(CrawlCommand::Budget(budgets))) =
+            parse_lines("a.budget", line.as_bytes())
+        else {
             return None;
         };
         let (name, budget) = budgets.into_iter().next()?;

@@ -89,7 +89,7 @@ impl JobDirectory {
         }
         let mut job = self.job.clone();
         for credential in &mut job.order.credentials {
-            credential.password = Password::new("(forgotten when the job ended)".to_owned());
+            credential.password = Password::forgotten();
         }
         Ok(replace_secret(
             &self.path_of("job.toml"),

@@ -4,6 +4,7 @@ mod documents;
 mod faults;
 mod life;
 mod prelude;
+mod reopen;
 mod requests;
 mod salvage;
 mod uploads;

@@ -68,6 +68,15 @@ pub(crate) async fn site_that_counts() -> (Url, Arc<AtomicU32>) {
     (Url::parse(&base).unwrap(), asked)
 }
 
+/// Serves the same site at a place of its own, for as long as it is polled.
+pub(crate) async fn serve_site(listener: TcpListener) {
+    let asked = Arc::new(AtomicU32::new(0));
+    loop {
+        let (stream, _) = listener.accept().await.unwrap();
+        tokio::task::spawn(answer(stream, Arc::clone(&asked)));
+    }
+}
+
 async fn answer(mut stream: TcpStream, asked: Arc<AtomicU32>) {
     loop {
         let mut request = Vec::new();
@@ -107,6 +116,8 @@ pub(crate) struct UnreliableArchive {
     pub(crate) refusals: AtomicU32,
     /// A part of the names that the archive refuses.
     pub(crate) refused: Option<&'static str>,
+    /// Whether the archive does not say what it has.
+    pub(crate) is_blind: bool,
     /// Whether the receipts are for other bytes.
     pub(crate) lies: bool,
     /// The directory of the job.
@@ -120,6 +131,7 @@ impl UnreliableArchive {
             archive: FakeArchive::new(),
             refusals: AtomicU32::new(0),
             refused: None,
+            is_blind: false,
             lies: false,
             job: job.root().to_owned(),
             files: Mutex::default(),
@@ -177,6 +189,9 @@ impl Ingest for UnreliableArchive {
     }
 
     fn stat<'a>(&'a self, name: &'a FileName) -> CallFuture<'a, archive_client::FileStatus> {
+        if self.is_blind {
+            return Box::pin(async { Err(ClientError::Unavailable("nobody answers".to_owned())) });
+        }
         self.archive.stat(name)
     }
 }

@@ -67,9 +67,17 @@ async fn every_request_is_answered_and_kept() {
     ask(&job, "b.budget", "127.0.0.1 50 -1\n");
     ask(&job, "c.free", "127.0.0.1/cal/#\n");
     ask(&job, "d.reject", "example.dk/calendar\n");
+    ask(&job, "e.accept", "http://nobody.dk/\n");
+    ask(
+        &job,
+        "f.order",
+        "[politeness]\nmin_delay = \"1 ms\"\nmax_delay = \"1 ms\"\n",
+    );
+    ask(&job, "g.order", "[http]\ncookies = false\n");
+    ask(&job, "h.retry", ".*\n");
     ask(&job, "pause.txt", "");
     ask(&job, "pause", "");
-    let (report, mut answers) = run_with_requests(&job, 6).await;
+    let (report, mut answers) = run_with_requests(&job, 10).await;
     answers.sort();
     let begins = [
         ("a.reject", "done: rejected from now on"),
@@ -79,6 +87,10 @@ async fn every_request_is_answered_and_kept() {
             "d.reject",
             "refused: line 1: `example.dk/calendar` would match no URI",
         ),
+        ("e.accept", "refused: http://(dk,nobody,)/ is not rejected"),
+        ("f.order", "done: the order is changed"),
+        ("g.order", "refused: http.cookies cannot change while"),
+        ("h.retry", "done: tried again: 0 URIs that were given up"),
         ("pause", "done: the crawl pauses"),
         ("pause.txt", "refused: it is no request"),
     ];
@@ -91,7 +103,12 @@ async fn every_request_is_answered_and_kept() {
     assert_eq!(report.objects, 3);
     assert_eq!(names(&job.path_of("action")), BTreeSet::new());
     let done = names(&job.path_of("done"));
-    assert_eq!(done.len(), 9, "{done:?}");
+    assert_eq!(done.len(), 15, "{done:?}");
+    let order = fs::read_to_string(job.path_of("order.toml")).unwrap();
+    assert!(order.contains("min_delay = \"1 ms\""), "{order}");
+    let resumed = JobDirectory::open(job.root()).unwrap();
+    let pause = resumed.job().order.politeness.min_delay;
+    assert_eq!(pause.duration(), Duration::from_millis(1));
     let refused = done.iter().find(|name| name.ends_with("-d.reject.refused"));
     let kept = fs::read_to_string(job.path_of("done").join(refused.unwrap())).unwrap();
     assert_eq!(kept, "example.dk/calendar\n");

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use harvest_model::CrawlOrder;
 use harvest_policy::account::QueueBudget;
+use harvest_policy::hops::HopPath;
 use harvest_policy::rejections::RejectionRule;
 use harvest_policy::status::FetchStatus;
 use tokio::sync::oneshot;
 use url::Url;
 
+use super::view::{CrawlView, ViewQuestion};
+
 /// A request to a running crawl.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum CrawlCommand {
     /// The crawl begins no new fetch.
     Pause,
@@ -23,10 +27,44 @@ pub enum CrawlCommand {
     AddSeeds(Vec<Url>),
     /// URIs that are not fetched any more.
     Reject(Vec<RejectionRule>),
+    /// Rules by which URIs were rejected, and that hold no more.
+    Accept(Vec<RejectionRule>),
     /// Patterns that are freed from quarantine for good.
     Free(Vec<String>),
+    /// Failures that are tried again: those that wait for their next try and that a rule covers, and those that were
+    /// given up.
+    Retry {
+        /// The rules for those that wait.
+        rules: Vec<RejectionRule>,
+        /// The URIs that were given up.
+        failed: Vec<FailedUri>,
+    },
+    /// Another order from now on: its scope, politeness, overlays and the limits of the whole job.
+    Change(Box<CrawlOrder>),
     /// The limits of queues, by name, in place of those of the order.
     Budget(Vec<(String, QueueBudget)>),
+}
+
+/// A URI that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedUri {
+    /// The URI.
+    pub url: Url,
+    /// The hops from the seed.
+    pub hops: HopPath,
+    /// The URI that led to it.
+    pub via: Option<String>,
+    /// The seed that the way to it began with.
+    pub source: Option<String>,
+}
+
+/// A question of a person who watches the crawl.
+#[derive(Debug)]
+pub struct ViewRequest {
+    /// What is asked.
+    pub question: ViewQuestion,
+    /// The way for the answer. A crawl that has ended drops it.
+    pub answer: oneshot::Sender<CrawlView>,
 }
 
 /// The effect of a request, in words; or why it has none.

@@ -50,6 +50,8 @@ pub struct CrawlProgress {
     pub lost_hosts: u64,
     /// The number of fetches under way.
     pub under_way: u64,
+    /// The number of bytes that these have brought so far.
+    pub bytes_under_way: u64,
     /// The number of queues that have their turns.
     pub active_queues: u64,
     /// The number of queues that have URIs and are out of budget.

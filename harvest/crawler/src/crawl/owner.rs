@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::Clock;
@@ -21,10 +22,10 @@ use tokio::sync::{mpsc, watch};
 use url::Url;
 
 use super::hosts::HostAnswers;
-use super::workers::{FetchCommand, WorkerCommand, WorkerEvent};
+use super::workers::{FetchCommand, WorkerCommand, WorkerEvent, exchange_limits};
 use super::{
     ControlRequest, CrawlCommand, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome, CrawlProgress,
-    CrawlSettings,
+    CrawlSettings, ViewRequest,
 };
 use crate::archive_files::ClosedFile;
 use crate::frontier::{FrontierUri, LeaseOutcome, NextStep, NextUri, SeenKey, UriLease};
@@ -43,6 +44,7 @@ mod requests;
 mod rests;
 mod running_time;
 mod steps;
+mod view;
 
 /// The interval at which what was written is made durable.
 const SYNC: Duration = Duration::from_secs(1);
@@ -57,6 +59,7 @@ pub(super) struct OwnerChannels {
     pub(super) events: mpsc::UnboundedReceiver<WorkerEvent>,
     pub(super) control: mpsc::UnboundedReceiver<CrawlCommand>,
     pub(super) requests: mpsc::UnboundedReceiver<ControlRequest>,
+    pub(super) views: mpsc::UnboundedReceiver<ViewRequest>,
     pub(super) closed: mpsc::UnboundedSender<ClosedFile>,
     pub(super) notices: mpsc::UnboundedSender<CrawlNotice>,
     pub(super) progress: watch::Sender<CrawlProgress>,
@@ -77,9 +80,11 @@ struct InFlightUri {
 }
 
 /// The connection of a fetch.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct FetchConnection {
     address: IpAddr,
+    /// The bytes that have come.
+    received: Arc<AtomicU64>,
     /// The number of the connection in the crawl log.
     connection: u32,
     since: CrawlMoment,
@@ -177,9 +182,7 @@ impl CrawlOwner {
         let job = Arc::clone(&settings.job);
         let own = job.order.queues.connections;
         let by_address = &job.order.politeness.address;
-        // Queues by seed may ask one host: its pause is kept where they meet.
-        let address_pause =
-            (job.order.queues.by != QueueKind::Seed).then(|| by_address.min_delay.duration());
+        let address_pause = address_pause(&job);
         let places = match address_pause {
             Some(_) => own.max(by_address.connections),
             None => own,
@@ -274,6 +277,10 @@ impl CrawlOwner {
                 }
                 Some(request) = self.channels.control.recv() => self.handle_command(request)?,
                 Some(request) = self.channels.requests.recv() => self.handle_request(request)?,
+                Some(request) = self.channels.views.recv() => {
+                    // Who asked may have gone.
+                    _ = request.answer.send(self.view(&request.question)?);
+                }
                 () = self.clock.sleep(wait) => {}
             }
             let now = self.clock.instant();
@@ -466,8 +473,10 @@ impl CrawlOwner {
             let connection = self.free_connections.pop().unwrap_or_else(|| {
                 u32::try_from(self.fetching).expect("`max_fetches` of an order is a `u16`")
             });
+            let received = Arc::new(AtomicU64::new(0));
             flight.fetching = Some(FetchConnection {
                 address,
+                received: Arc::clone(&received),
                 connection,
                 since: now,
             });
@@ -478,6 +487,8 @@ impl CrawlOwner {
                 uri: flight.uri.clone(),
                 url: flight.url.clone(),
                 address,
+                received,
+                limits: exchange_limits(&self.job.order, &flight.url),
                 connection,
                 purpose: match flight.subject {
                     InFlightSubject::Uri(_) => FetchPurpose::Page,
@@ -492,4 +503,11 @@ impl CrawlOwner {
                 .send(WorkerCommand::Fetch(Box::new(command)));
         }
     }
+}
+
+/// Returns the longest pause of a connection to an address. Queues by seed may ask one host: its pause is kept where
+/// they meet.
+fn address_pause(job: &HarvestJob) -> Option<Duration> {
+    let by_address = &job.order.politeness.address;
+    (job.order.queues.by != QueueKind::Seed).then(|| by_address.min_delay.duration())
 }

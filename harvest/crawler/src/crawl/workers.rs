@@ -5,13 +5,14 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use archive_daemon::clock::{Chance, Clock};
 use archive_formats::crawl_log::CrawlLogLine;
 use archive_formats::date::Stamp;
 use archive_formats::digest::{Algorithm, digest_bytes};
-use harvest_model::{CrawlOrder, HarvestJob};
+use harvest_model::CrawlOrder;
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::status::{FetchStatus, FinishedAttempt, TryDecision};
 use index_dedup::EarlierCapture;
@@ -51,6 +52,9 @@ pub(super) struct FetchCommand {
     pub(super) cut: Option<Box<FetchedUri>>,
     pub(super) url: Url,
     pub(super) address: IpAddr,
+    /// Where the bytes are counted that have come.
+    pub(super) received: Arc<AtomicU64>,
+    pub(super) limits: ExchangeLimits,
     pub(super) connection: u32,
     pub(super) purpose: FetchPurpose,
 }
@@ -86,7 +90,6 @@ pub(super) struct CrawlWorkers {
     pub(super) chance: Chance,
     pub(super) logins: CrawlLogins,
     pub(super) cookies: CrawlCookies,
-    pub(super) job: Arc<HarvestJob>,
     pub(super) events: UnboundedSender<WorkerEvent>,
 }
 
@@ -199,6 +202,8 @@ impl CrawlWorkers {
             cut,
             url,
             address,
+            received,
+            limits,
             connection,
             purpose,
         } = command;
@@ -226,7 +231,8 @@ impl CrawlWorkers {
                 FetchPurpose::Page | FetchPurpose::Robots => None,
                 FetchPurpose::Login(number) => self.logins.filled_form(number),
             },
-            limits: exchange_limits(&self.job.order, &url),
+            limits,
+            received,
         };
         let start = self.clock.instant();
         let (fetched, cut) = match self.fetch_with_login(fetch, purpose).await {
@@ -354,15 +360,12 @@ impl CrawlWorkers {
         // A server does not learn another TLS while it is waited for.
         let is_lasting = matches!(status, FetchStatus::TLS_FAILED | FetchStatus::UNFETCHABLE);
         let after = match purpose {
-            FetchPurpose::Page if !is_lasting => {
-                let retry = self.job.order.retry_rules();
-                retry.after_try(FinishedAttempt {
-                    status,
-                    tries,
-                    retry_after: None,
-                    is_cut: false,
-                })
-            }
+            FetchPurpose::Page if !is_lasting => self.processor.retry.after_try(FinishedAttempt {
+                status,
+                tries,
+                retry_after: None,
+                is_cut: false,
+            }),
             _ => TryDecision::Finished(status),
         };
         let ended = self.clock.instant();
@@ -411,7 +414,7 @@ impl CrawlWorkers {
 }
 
 /// Returns the limits of the exchange of a URI.
-fn exchange_limits(order: &CrawlOrder, url: &Url) -> ExchangeLimits {
+pub(super) fn exchange_limits(order: &CrawlOrder, url: &Url) -> ExchangeLimits {
     let limits = &order.limits;
     ExchangeLimits {
         connect: limits.connect.duration(),

@@ -2,6 +2,7 @@
 //!
 //! Owns when a wait is too long, and what is noted while bytes come, by whatever protocol.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use archive_daemon::clock::Clock;
@@ -14,6 +15,8 @@ pub(super) struct ExchangeTimer<'a> {
     pub(super) limits: &'a ExchangeLimits,
     pub(super) clock: &'a Clock,
     pub(super) start: Instant,
+    /// Where the bytes of the response are counted as they come.
+    pub(super) received: &'a AtomicU64,
 }
 
 impl ExchangeTimer<'_> {
@@ -63,6 +66,9 @@ impl IncomingResponse {
         timer: &ExchangeTimer<'_>,
     ) -> Result<(), ExchangeError> {
         self.last = timer.clock.instant();
+        timer
+            .received
+            .fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let taken = self
             .receiver
             .take_bytes(bytes)

@@ -63,10 +63,12 @@ async fn exchange(
     connection: &mut HostConnection,
     clock: &Clock,
 ) -> Result<Exchange, ExchangeError> {
-    let limits = ExchangeLimits::default();
-    connection
-        .exchange_request(&request(), &limits, &std::env::temp_dir(), clock)
-        .await
+    let means = ExchangeMeans {
+        limits: &ExchangeLimits::default(),
+        directory: &std::env::temp_dir(),
+        received: &AtomicU64::new(0),
+    };
+    connection.exchange_request(&request(), means, clock).await
 }
 
 fn block(exchange: &mut Exchange) -> String {

@@ -84,6 +84,26 @@ impl Frontier {
         Ok(true)
     }
 
+    /// Puts a URI into the queue of a name though it was seen: it could not be had, and is to be tried again.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the tables cannot be read.
+    pub fn schedule_again(
+        &mut self,
+        changes: &mut FrontierChanges,
+        candidate: CandidateUri,
+    ) -> Result<(), DbError> {
+        self.mark_seen(changes, candidate.key)?;
+        if let Some(number) = self.names.get(&candidate.queue).copied()
+            && let Some(queue) = self.queue_mut(number)
+        {
+            // It is lost no more.
+            queue.account.errors = queue.account.errors.saturating_sub(1);
+        }
+        self.enqueue_by_name(changes, candidate.queue, &candidate.uri, candidate.cost)
+    }
+
     /// Puts a URI into the queue of a name.
     pub(super) fn enqueue_by_name(
         &mut self,
@@ -331,7 +351,8 @@ impl Frontier {
             let bytes = outcome.bytes;
             queue.account.charge_fetch(status, bytes, cost, &limits);
             if !outcome.is_final() {
-                // The outcome costs a try and is no object: a failure, or a demand for a user that a later try answers.
+                // The outcome costs a try, and is neither an object nor a lost one: a later try decides.
+                queue.account.errors = before.errors;
                 queue.account.successes = before.successes;
                 queue.account.bytes = before.bytes;
             }

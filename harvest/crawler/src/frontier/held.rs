@@ -1,5 +1,6 @@
 //! URIs of patterns that are under quarantine: they wait beside the queues until a person frees their pattern.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use archive_db::DbError;
@@ -116,17 +117,17 @@ impl Frontier {
         Ok(last.map(|last| (count, last)))
     }
 
-    /// Counts the URIs that wait for a pattern to be freed.
+    /// Counts the URIs that are held back, by pattern. Reads all of them.
     ///
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn count_held_back(&self, pattern: &str) -> Result<u64, DbError> {
-        let mut count = 0;
-        for row in self.held.prefix(&pattern.to_owned())? {
-            row?;
-            count += 1;
+    pub fn count_held_back(&self) -> Result<BTreeMap<String, u64>, DbError> {
+        let mut counts = BTreeMap::new();
+        for row in self.held.scan()? {
+            let ((pattern, _), _) = row?;
+            *counts.entry(pattern).or_insert(0) += 1;
         }
-        Ok(count)
+        Ok(counts)
     }
 }

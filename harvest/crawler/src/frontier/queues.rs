@@ -2,6 +2,7 @@
 //!
 //! Reads only.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use archive_db::DbError;
@@ -12,11 +13,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::Frontier;
+use super::{Frontier, Queue};
 
 /// A queue at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueSnapshot {
+    /// The number of the queue.
+    pub number: QueueNumber,
     /// The name of the queue.
     pub name: String,
     /// The state of the queue.
@@ -25,6 +28,10 @@ pub struct QueueSnapshot {
     pub precedence: u8,
     /// The number of URIs in the queue that nobody fetches.
     pub size: u64,
+    /// The number of those that wait beside the queue for a moment.
+    pub deferred: u64,
+    /// The number of URIs that were leased and are not finished.
+    pub under_way: u64,
     /// The number of URIs that were ever put into the queue.
     pub enqueued: u64,
     /// The sums that the queue has spent and received.
@@ -129,29 +136,57 @@ impl Frontier {
     ///
     /// [`DbError`] if a queue cannot be read.
     pub fn snapshot_queues(&self) -> Result<Vec<QueueSnapshot>, DbError> {
-        let mut snapshot = Vec::with_capacity(self.queues.len());
-        for (number, queue) in (0..).map(QueueNumber).zip(&self.queues) {
-            let rests_until = self.turns.rests_until(number);
-            let state = match self.turns.queue_state(number) {
-                // The queue was put off before this process began, and has not asked for its turn.
-                Some(QueueState::Inactive) if rests_until > CrawlMoment::ZERO => {
-                    QueueState::Snoozed(rests_until)
-                }
-                state => state.unwrap_or(QueueState::Exhausted),
-            };
-            snapshot.push(QueueSnapshot {
-                name: queue.name.clone(),
-                state,
-                precedence: queue.limits.precedence,
-                size: queue.length(),
-                enqueued: queue.enqueued,
-                account: queue.account,
-                limits: self.limits_of(queue),
-                last_taken: queue.last_taken.map(|moment| self.time_of(moment)),
-                next: self.peek(number)?,
-            });
-        }
-        Ok(snapshot)
+        let queues = (0..).map(QueueNumber).zip(&self.queues);
+        let snapshot = queues.map(|(number, queue)| self.snapshot_queue(number, queue));
+        snapshot.collect()
+    }
+
+    /// Returns the queues of some names that have most URIs, and the number of further ones that have any. Reads the first URI of each.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if a queue cannot be read.
+    pub fn longest_queues(
+        &self,
+        most: usize,
+        is_asked: impl Fn(&str) -> bool,
+    ) -> Result<(Vec<QueueSnapshot>, u64), DbError> {
+        let queues = (0..).map(QueueNumber).zip(&self.queues);
+        let busy = queues.filter(|(_, queue)| {
+            (queue.length() > 0 || queue.in_flight > 0) && is_asked(&queue.name)
+        });
+        let mut busy: Vec<(QueueNumber, &Queue)> = busy.collect();
+        let more = busy.len().saturating_sub(most) as u64;
+        busy.sort_by_key(|(number, queue)| (Reverse(queue.length()), *number));
+        busy.truncate(most);
+        let longest = busy.into_iter();
+        let longest = longest.map(|(number, queue)| self.snapshot_queue(number, queue));
+        Ok((longest.collect::<Result<_, _>>()?, more))
+    }
+
+    fn snapshot_queue(&self, number: QueueNumber, queue: &Queue) -> Result<QueueSnapshot, DbError> {
+        let rests_until = self.turns.rests_until(number);
+        let state = match self.turns.queue_state(number) {
+            // The queue was put off before this process began, and has not asked for its turn.
+            Some(QueueState::Inactive) if rests_until > CrawlMoment::ZERO => {
+                QueueState::Snoozed(rests_until)
+            }
+            state => state.unwrap_or(QueueState::Exhausted),
+        };
+        Ok(QueueSnapshot {
+            number,
+            name: queue.name.clone(),
+            state,
+            precedence: queue.limits.precedence,
+            size: queue.length(),
+            deferred: queue.deferred,
+            under_way: queue.in_flight,
+            enqueued: queue.enqueued,
+            account: queue.account,
+            limits: self.limits_of(queue),
+            last_taken: queue.last_taken.map(|moment| self.time_of(moment)),
+            next: self.peek(number)?,
+        })
     }
 
     /// Returns the URI that a queue would give next.

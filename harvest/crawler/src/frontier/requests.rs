@@ -123,6 +123,19 @@ impl Frontier {
             .put(&self.rejected, &rule.to_string(), &SeenUriRow)
     }
 
+    /// Takes back a rule by which URIs were rejected.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if it cannot be written.
+    pub fn remove_rejection(
+        &self,
+        changes: &mut FrontierChanges,
+        rule: &RejectionRule,
+    ) -> Result<(), DbError> {
+        changes.batch.delete(&self.rejected, &rule.to_string())
+    }
+
     /// Returns the rules by which URIs are rejected.
     ///
     /// # Errors

@@ -6,12 +6,16 @@
 use archive_db::DbError;
 use harvest_policy::turns::{CrawlMoment, QueueNumber};
 use jiff::Timestamp;
+use url::Url;
 
 use super::rows::FrontierUri;
 use super::{Frontier, FrontierChanges, LONGEST_REST, RetryKey, Urgency, UriKey, UriLease};
 
 /// The most URIs that are put back in one batch.
 const MOST_WOKEN: usize = 4096;
+
+/// The most URIs that are looked at for a person who asks about some of them.
+const MOST_LOOKED_AT: usize = 10_000;
 
 /// The least place in a queue.
 const FIRST: UriKey = (0, 0, 0, 0);
@@ -109,6 +113,65 @@ impl Frontier {
         Some(self.moment_of(time))
     }
 
+    /// Returns the first URIs that wait for a moment and whose hosts are asked about, each with its time.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn first_retries(
+        &self,
+        most: usize,
+        is_about: impl Fn(&str) -> bool,
+    ) -> Result<Vec<(Timestamp, FrontierUri)>, DbError> {
+        let mut first = Vec::new();
+        for row in self.retries.scan()?.take(MOST_LOOKED_AT) {
+            if first.len() == most {
+                break;
+            }
+            let ((due, _), uri) = row?;
+            let url = Url::parse(&uri.uri).ok();
+            if is_about(url.as_ref().and_then(Url::host_str).unwrap_or_default()) {
+                first.push((time_of_millisecond(due), uri));
+            }
+        }
+        Ok(first)
+    }
+
+    /// Returns the time at which the first waiting URI of a queue comes back; `None` if many others come before.
+    pub fn next_retry_of(&self, queue: QueueNumber) -> Option<Timestamp> {
+        let mut rows = self.retries.scan().ok()?.take(MOST_LOOKED_AT).flatten();
+        let (key, _) = rows.find(|((_, place), _)| place.0 == queue.0)?;
+        Some(time_of_millisecond(key.0))
+    }
+
+    /// Lets URIs of hosts come back now, without waiting for their moment; returns how many. They are read once.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read or written.
+    pub fn recall_retries(
+        &mut self,
+        now: CrawlMoment,
+        is_recalled: impl Fn(&Url) -> bool,
+    ) -> Result<u64, DbError> {
+        let at = self.due_at(now);
+        let mut batch = self.database.batch();
+        let mut recalled = 0;
+        for row in self.retries.range((at.saturating_add(1), FIRST)..)? {
+            let (key, uri) = row?;
+            if Url::parse(&uri.uri).is_ok_and(|url| is_recalled(&url)) {
+                batch.delete(&self.retries, &key)?;
+                batch.put(&self.retries, &(at, key.1), &uri)?;
+                recalled += 1;
+            }
+        }
+        batch.write()?;
+        if recalled > 0 {
+            self.first_due = Some(self.first_due.map_or(at, |first| first.min(at)));
+        }
+        Ok(recalled)
+    }
+
     /// Lets URIs come back now that would come back implausibly late: the clock was set back.
     pub(super) fn recall_late_retries(&self) -> Result<(), DbError> {
         let last = self.due_at(LONGEST_REST);
@@ -158,6 +221,11 @@ impl Frontier {
     fn due_at(&self, moment: CrawlMoment) -> u64 {
         millisecond(self.time_of(moment))
     }
+}
+
+fn time_of_millisecond(due: u64) -> Timestamp {
+    let due = i64::try_from(due).unwrap_or(i64::MAX);
+    Timestamp::from_millisecond(due).unwrap_or(Timestamp::MAX)
 }
 
 fn millisecond(time: Timestamp) -> u64 {

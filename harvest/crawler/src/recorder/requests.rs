@@ -2,6 +2,7 @@
 //!
 //! Each is written into the frontier before it counts. The caller syncs before it says that a request is done.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use harvest_policy::account::QueueBudget;
@@ -10,8 +11,8 @@ use harvest_policy::rejections::RejectionRule;
 use harvest_policy::turns::CrawlMoment;
 use url::Url;
 
-use super::{CrawlRecorder, RecorderError};
-use crate::frontier::{DesiredState, UriLease};
+use super::{CrawlRecorder, MOST_BYTES, RecorderError, rejected_name};
+use crate::frontier::{CandidateUri, DesiredState, UriLease};
 
 impl CrawlRecorder {
     /// Notes a URI that counts as a seed from now on.
@@ -51,7 +52,7 @@ impl CrawlRecorder {
         Ok(())
     }
 
-    /// Rejects URIs from now on: new ones are not taken in. Those that wait are to be asked about by
+    /// Rejects URIs from now on: new ones are held back. Those that wait are to be asked about by
     /// [`CrawlRecorder::rejects_url`].
     ///
     /// # Errors
@@ -66,6 +67,23 @@ impl CrawlRecorder {
         self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(())
+    }
+
+    /// Takes a rule back by which URIs were rejected, and puts those back into their queues that it has held back;
+    /// returns how many. `None`: there is no such rule.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn remove_rejection(&mut self, rule: &RejectionRule) -> Result<Option<u64>, RecorderError> {
+        if !self.rejections.remove(rule) {
+            return Ok(None);
+        }
+        let mut changes = self.frontier.begin_changes();
+        self.frontier.remove_rejection(&mut changes, rule)?;
+        self.frontier.commit_changes(changes)?;
+        self.is_synced = false;
+        self.release(&rejected_name(rule)).map(Some)
     }
 
     /// Returns whether a person rejects a URI.
@@ -119,6 +137,7 @@ impl CrawlRecorder {
                 self.frontier
                     .release_pattern(&mut changes, pattern, &behind)?
             else {
+                self.held.remove(pattern);
                 return Ok(count);
             };
             self.frontier.commit_changes(changes)?;
@@ -128,17 +147,51 @@ impl CrawlRecorder {
         }
     }
 
-    /// Puts back what a process has left that ended while it freed a pattern.
+    /// Puts back what nothing holds any more: a process has ended while it freed a pattern, or took a rule back.
     pub(super) fn release_freed(&mut self) -> Result<(), RecorderError> {
-        let freed: Vec<String> = self
-            .quarantine
-            .freed_patterns()
-            .map(str::to_owned)
-            .collect();
-        for pattern in freed {
-            self.release(&pattern)?;
+        let rules = self.rejections.rules().iter().map(rejected_name);
+        let patterns = self.quarantine.held_patterns().map(str::to_owned);
+        let holding: BTreeSet<String> = rules.chain(patterns).collect();
+        let held: Vec<String> = self.held.keys().cloned().collect();
+        for name in held {
+            if !holding.contains(&name) {
+                self.release(&name)?;
+            }
         }
         Ok(())
+    }
+
+    /// Puts URIs back into their queues that were finished: they are tried again.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn schedule_again(&mut self, candidates: Vec<CandidateUri>) -> Result<(), RecorderError> {
+        let mut changes = self.frontier.begin_changes();
+        for candidate in candidates {
+            self.frontier.schedule_again(&mut changes, candidate)?;
+            if changes.size() > MOST_BYTES {
+                let large = std::mem::replace(&mut changes, self.frontier.begin_changes());
+                self.frontier.commit_changes(large)?;
+            }
+        }
+        self.frontier.commit_changes(changes)?;
+        self.is_synced = false;
+        Ok(())
+    }
+
+    /// Lets URIs come back now that wait for their next try; returns how many.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn recall_retries(
+        &mut self,
+        now: CrawlMoment,
+        is_recalled: impl Fn(&Url) -> bool,
+    ) -> Result<u64, RecorderError> {
+        self.is_synced = false;
+        Ok(self.frontier.recall_retries(now, is_recalled)?)
     }
 
     /// Puts a URI back that was leased and not fetched; its queue rests until a moment.

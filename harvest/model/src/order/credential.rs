@@ -11,6 +11,9 @@ use url::Url;
 
 use super::section::entry;
 
+/// The text in place of a password that is forgotten.
+const FORGOTTEN: &str = "(forgotten when the job ended)";
+
 /// A password. Only [`Password::expose_text`] gives it away.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
@@ -20,6 +23,16 @@ impl Password {
     /// Makes a password.
     pub const fn new(password: String) -> Self {
         Self(password)
+    }
+
+    /// Returns what stands for a password that was forgotten when its job had ended.
+    pub fn forgotten() -> Self {
+        Self(FORGOTTEN.to_owned())
+    }
+
+    /// Returns whether the password was forgotten when its job had ended.
+    pub fn is_forgotten(&self) -> bool {
+        self.0 == FORGOTTEN
     }
 
     /// Returns the password itself, for the request that needs it. It belongs into no log, no record and no error.

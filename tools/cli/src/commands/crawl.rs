@@ -10,7 +10,7 @@ use archive_client::Ingest;
 use archive_daemon::Clock;
 use archive_daemon::clock::Chance;
 use archive_model::{ByteSize, Period};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use harvest_controller::lock::{JobLock, LockError};
 use harvest_controller::{
     HarvestJobError, JobConsole, JobDirectory, JobDirectoryError, JobEnvironment, JobNotice,
@@ -31,26 +31,27 @@ use url::Url;
 use self::machine::{host_name, own_address};
 use self::signals::Signals;
 
+mod jobs;
 mod machine;
 mod progress;
+mod resume;
 mod signals;
+mod status;
 mod words;
 
 /// The time to wait for an archive that is down.
 const PATIENCE: Duration = Duration::from_hours(24);
 
+/// The arguments by which a job that was begun may go on in another way.
+const CHANGES_OF_JOB: [&str; 5] = ["order", "max_objects", "max_bytes", "max_time", "delay"];
+
 /// The arguments that say what a job is: a job that was begun has its own, and would not heed them.
-const SETTINGS_OF_JOB: [&str; 19] = [
+const SETTINGS_OF_JOB: [&str; 14] = [
     "seeds",
     "seeds_file",
-    "order",
     "scope",
     "max_hops",
-    "max_objects",
-    "max_bytes",
-    "max_time",
     "robots",
-    "delay",
     "connections",
     "contact",
     "dedup",
@@ -83,9 +84,17 @@ const BASE: &str = "holdfast-crawls";
 /// What fails is tried three times, after 5 seconds and 5 minutes (`retry` of the order), while
 /// everything else goes on.
 ///
+/// A crawl that has ended with URIs left goes on with --resume: at a limit with a higher one
+/// (--max-objects, --max-bytes, --max-time), with pauses by --delay, with other keys by --order.
+/// --retry-failed tries again what could not be had, too. Its metadata file is a further one.
+/// The directory of a job can be removed once all is stored and nobody wants to go on with it.
+///
+/// `holdfast crawl status` shows what a crawl does and waits for, while it runs.
+///
 /// While a job runs, files in the directory `action` of its directory are requests to it. Each
-/// is carried out within seconds and then lies in `done`; one that cannot be understood lies
-/// there as NAME.refused, with the reason in NAME.reason.
+/// is carried out within seconds and then lies in `done` as TIME-NAME; one that cannot be
+/// understood lies there as TIME-NAME.refused, with the reason in TIME-NAME.reason. Those that
+/// lie there before the crawl begins go before its first fetch.
 ///
 ///   pause        no new fetch begins; the time does not count
 ///   resume       fetches begin again
@@ -93,7 +102,13 @@ const BASE: &str = "holdfast-crawls";
 ///   NAME.seeds   further seeds, one on each line
 ///   NAME.reject  URIs that are no longer fetched, one rule on each line: a URI, for all that
 ///                begins with it; a prefix in SURT form; or a regular expression
+///   NAME.accept  rules by which URIs were rejected and that hold no more, one on each line;
+///                what they have held back is fetched
 ///   NAME.free    patterns that are freed from quarantine, one on each line, as printed
+///   NAME.retry   failures that are tried again, one rule on each line, as in NAME.reject:
+///                `.*` for all; hosts in trouble are asked at once
+///   NAME.order   keys of the order that change, as TOML: those of [politeness], [scope],
+///                [[overlay]], and the limits of the whole job
 ///   NAME.budget  limits of domains, one on each line: DOMAIN OBJECTS BYTES; -1 is no limit;
 ///                a domain that was over its limit is resumed
 ///
@@ -102,6 +117,8 @@ const BASE: &str = "holdfast-crawls";
 #[derive(Debug, Args)]
 #[command(
     verbatim_doc_comment,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "Examples:
   holdfast crawl https://example.org/ --contact https://library.example/harvest
   holdfast crawl http://localhost:8080/docs/ --scope prefix --delay 0 --no-store
@@ -109,11 +126,15 @@ const BASE: &str = "holdfast-crawls";
   holdfast crawl https://example.org/ --contact mailto:web@library.example --max-objects 1000 --max-time '2 h'
   holdfast crawl --order order.toml --collection national --job 12 --harvest 34 https://example.org/
   holdfast crawl --resume holdfast-crawls/12_1767225600000
+  holdfast crawl --resume holdfast-crawls/12_1767225600000 --max-objects 5000
+  holdfast crawl --retry-failed holdfast-crawls/12_1767225600000
   holdfast crawl --salvage holdfast-crawls/12_1767225600000"
 )]
 pub(crate) struct Crawl {
+    #[command(subcommand)]
+    verb: Option<CrawlVerb>,
     /// URIs to begin with; `http://` is added where it is missing
-    #[arg(value_name = "SEED", required_unless_present_any = ["seeds_file", "resume", "salvage"])]
+    #[arg(value_name = "SEED", required_unless_present_any = ["seeds_file", "resume", "retry_failed", "salvage"])]
     seeds: Vec<String>,
     /// File with further URIs to begin with, one on each line; `#` begins a comment, and `-` is standard input
     #[arg(long = "seeds", value_name = "FILE")]
@@ -121,8 +142,11 @@ pub(crate) struct Crawl {
     /// Go on with the job in this directory
     #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS_OF_JOB)]
     resume: Option<PathBuf>,
-    /// End the job in this directory, whose state is damaged: what it has recorded is documented and stored
+    /// Go on with the job in this directory, whose crawl is over, and try again what could not be had
     #[arg(long, value_name = "DIR", conflicts_with = "resume", conflicts_with_all = SETTINGS_OF_JOB)]
+    retry_failed: Option<PathBuf>,
+    /// End the job in this directory, whose state is damaged: what it has recorded is documented and stored
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["resume", "retry_failed"], conflicts_with_all = CHANGES_OF_JOB, conflicts_with_all = SETTINGS_OF_JOB)]
     salvage: Option<PathBuf>,
     /// The order, a TOML file with the settings of the crawl; the other options override it
     #[arg(long, value_name = "FILE")]
@@ -188,6 +212,14 @@ pub(crate) struct Crawl {
     no_store: bool,
 }
 
+/// A verb of crawls.
+#[derive(Debug, Subcommand)]
+enum CrawlVerb {
+    Status(status::CrawlStatus),
+    List(jobs::CrawlList),
+    Order(jobs::PrintedOrder),
+}
+
 /// The part of a site that a seed stands for.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ScopeArgument {
@@ -211,6 +243,12 @@ enum RobotsArgument {
 impl Crawl {
     /// Runs the crawl in a runtime of its own: Ctrl-C ends the crawl and not the process.
     pub(crate) fn run(self, context: &CommandContext) -> Result<Exit, Failure> {
+        match self.verb {
+            Some(CrawlVerb::Status(status)) => return status.run(context),
+            Some(CrawlVerb::List(list)) => return list.run(context),
+            Some(CrawlVerb::Order(_)) => return jobs::PrintedOrder::run(context),
+            None => {}
+        }
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build();
@@ -239,9 +277,18 @@ impl Crawl {
         } else {
             TransferProgress::counting()
         };
-        let directory = if let Some(path) = self.resume.as_ref().or(self.salvage.as_ref()) {
+        let directory = if let Some(path) = self.resume.as_ref().or(self.retry_failed.as_ref()) {
+            let (directory, words) = resume::take_up(path, &self)?;
+            bar.tell_user(&words);
+            directory
+        } else if let Some(path) = &self.salvage {
             let directory = JobDirectory::open(path).map_err(failed)?;
-            bar.tell_user(&words::resumed_text(&directory).map_err(failed)?);
+            give_up_frontier(&directory, &clock)?;
+            let path = path.display();
+            bar.tell_user(&format!(
+                "job {} in {path}: what its crawl has recorded is documented and stored",
+                directory.job().id
+            ));
             directory
         } else {
             let directory = self.begin(&clock)?;
@@ -268,9 +315,6 @@ impl Crawl {
             organization: self.organization.unwrap_or(run.organization),
             host,
         };
-        if self.salvage.is_some() {
-            give_up_frontier(&directory, &clock)?;
-        }
         let (control, requests) = mpsc::unbounded_channel();
         let (progress, watched) = watch::channel(CrawlProgress::default());
         let notices = bar.clone();

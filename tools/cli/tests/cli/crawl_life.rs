@@ -265,6 +265,7 @@ fn every_option_reaches_the_job() {
         "bytes",
         "directory",
         "domains",
+        "failed",
         "failed_seeds",
         "files",
         "job",
@@ -318,13 +319,128 @@ fn help_names_every_request() {
         "terminate",
         "NAME.seeds",
         "NAME.reject",
+        "NAME.accept",
         "NAME.free",
+        "NAME.retry",
         "NAME.budget",
-        "NAME.refused",
+        "NAME.order",
+        "TIME-NAME.refused",
+        "crawl status",
+        "--retry-failed",
         "--salvage",
         "Ctrl-C",
     ];
     for name in names {
         assert!(ran.out.contains(name), "{name}: {}", ran.out);
     }
+}
+
+/// Fails if a person is not shown what a crawl waits for, that nobody works on it, or how it goes on behind its limit.
+#[test]
+fn crawl_is_watched_until_its_end_and_beyond() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().join("jobs");
+    let (child, job) = begin_slow(&site, &base);
+    let status = |words: &[&str]| run(executable().args(["crawl", "status"]).arg(&job).args(words));
+    let running = eventually_blocking("the queue that rests", PATIENCE, || {
+        let ran = status(&[]);
+        // It rests once its first fetch is over.
+        if ran.out.contains("the end of its pause, until") {
+            Ok(ran)
+        } else {
+            Err(format!("{ran:?}"))
+        }
+    });
+    assert_eq!(running.code, 0, "{running:?}");
+    for part in [
+        ": crawling for",
+        "1 queued in 1 active queues",
+        "QUEUE",
+        "last lines",
+        "/robots.txt",
+    ] {
+        assert!(running.out.contains(part), "{part}: {}", running.out);
+    }
+    let view = status(&["--json"]).json();
+    assert_eq!(view["state"], "crawling");
+    assert_eq!(view["view"]["queues"]["entries"][0]["wait"], "pause");
+    let other = status(&["--json", "--about", "nobody.dk"]).json();
+    assert_eq!(
+        other["view"]["queues"]["entries"].as_array().unwrap().len(),
+        0
+    );
+    let seeds = status(&["--seeds"]).expect(0);
+    assert!(
+        seeds.out.contains("it waits, or is being tried"),
+        "{seeds:?}"
+    );
+    let jobs = run(executable().args(["crawl", "list"]).arg(&base)).expect(0);
+    assert!(jobs.out.contains("crawling"), "{jobs:?}");
+    end(child, Signal::KILL);
+    let killed = status(&[]).expect(1);
+    assert!(killed.out.contains("does not run"), "{killed:?}");
+
+    let ended = |words: &[&str], code| {
+        let mut command = executable();
+        run(command.args(["crawl", "--json"]).args(words).arg(&job)).expect(code)
+    };
+    let report = ended(&["--delay", "0", "--max-objects", "2", "--resume"], 0).json();
+    assert_eq!(
+        (&report["outcome"], &report["objects"]),
+        (&"limit".into(), &2.into())
+    );
+    let limit = status(&[]).expect(0);
+    assert!(limit.out.contains("ended at a limit"), "{limit:?}");
+    assert!(
+        limit.out.contains("are left: `holdfast crawl --resume"),
+        "{limit:?}"
+    );
+    let refused = ended(&["--resume"], 2);
+    assert!(
+        refused.err.contains("give a higher one by --max-objects"),
+        "{refused:?}"
+    );
+    let refused = ended(
+        &[
+            "--max-objects",
+            "9",
+            "--order",
+            "/no/such/order",
+            "--resume",
+        ],
+        2,
+    );
+    assert!(refused.err.contains("/no/such/order"), "{refused:?}");
+    let report = ended(&["--max-objects", "100", "--resume"], 0).json();
+    assert_eq!(report["outcome"], "finished", "{report}");
+    let finished = status(&[]).expect(0);
+    assert!(
+        finished.out.contains("finished: nothing was left to fetch"),
+        "{finished:?}"
+    );
+    let seeds = status(&["--seeds", "--json"]).json();
+    assert_eq!(seeds[0]["status"], 200, "{seeds}");
+    let nothing = ended(&["--retry-failed"], 1);
+    assert!(nothing.err.contains("no failures"), "{nothing:?}");
+}
+
+/// Fails if the order that is printed is not one that can be given, or does not explain itself.
+#[test]
+fn order_is_printed_as_it_can_be_given() {
+    let printed = run(executable().args(["crawl", "order"])).expect(0).out;
+    assert!(
+        printed.contains("# The pause of a host after each fetch."),
+        "{printed}"
+    );
+    let directory = tempfile::tempdir().unwrap();
+    let order = directory.path().join("order.toml");
+    archive_durable::replace_file(&order, printed.as_bytes()).unwrap();
+    let mut command = executable();
+    command
+        .args(["crawl", "https://example.org/", "--no-store", "--order"])
+        .arg(&order);
+    // It lacks nothing but a contact.
+    let ran = run(&mut command).expect(2);
+    assert!(ran.err.contains("--contact"), "{ran:?}");
 }

@@ -419,7 +419,7 @@ fn wrong_crawl_says_what_to_do() {
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("job.toml"), "{ran:?}");
     // A job has its settings, and would not heed others.
-    let ran = crawl(&["--resume", "/no/such/job", "--delay", "0"]);
+    let ran = crawl(&["--resume", "/no/such/job", "--max-hops", "0"]);
     assert_eq!(ran.code, 2, "{ran:?}");
     let directory = tempfile::tempdir().unwrap();
     let order = directory.path().join("order.toml");

@@ -1,5 +1,6 @@
 //! When a crawl ends, and what it leaves: limits, idleness, want of room, the last lines and its outcome.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use archive_durable::Space;
@@ -13,7 +14,7 @@ use super::{CrawlOwner, InFlightSubject, InFlightUri, SYNC};
 use crate::crawl::log_line::crawl_log_line;
 use crate::crawl::workers::WorkerCommand;
 use crate::crawl::{ConnectionSnapshot, CrawlEnd, CrawlError, CrawlNotice, CrawlOutcome};
-use crate::frontier::{FrontierUri, LeaseOutcome, NextStep};
+use crate::frontier::FrontierUri;
 use crate::recorder::{FinishedTry, RecorderError, TrySubject};
 
 /// The time for which fetches under way may go on when the crawl is to end, or has no room left.
@@ -108,6 +109,12 @@ impl CrawlOwner {
         (self.progress.resting_hosts, self.progress.lost_hosts) = troubled;
         let frontier = self.recorder.frontier();
         let next = frontier.next_retry();
+        let fetching = self
+            .in_flight
+            .values()
+            .filter_map(|flight| flight.fetching.as_ref());
+        let received = fetching.map(|fetching| fetching.received.load(Ordering::Relaxed));
+        self.progress.bytes_under_way = received.sum();
         self.progress.next_try = next.map(|next| self.clock.time_after(next.saturating_sub(now)));
         self.progress.deferred = frontier.deferred_uris();
         self.progress.retired_queues = frontier.retired_queues() as u64;
@@ -273,14 +280,12 @@ impl CrawlOwner {
             let status = FetchStatus::BLOCKED_BY_QUOTA;
             let mut line = crawl_log_line(&lease.uri, status, self.clock.now());
             line.annotations.push(quota.annotation().to_owned());
-            let outcome = LeaseOutcome {
-                status,
-                bytes: 0,
-                next: NextStep::Finish,
-                rests_until: Duration::ZERO,
-            };
+            // The URI stays: a job that goes on with a higher limit fetches it.
             self.finished.push(FinishedTry {
-                subject: TrySubject::Uri { lease, outcome },
+                subject: TrySubject::Prerequisite {
+                    uri: lease.uri.uri,
+                    answer: None,
+                },
                 records: Vec::new(),
                 lines: vec![line],
                 candidates: Vec::new(),
@@ -302,7 +307,7 @@ impl CrawlOwner {
             end,
             duration: self.running.time_at(self.now()),
             remaining: remaining.map_err(RecorderError::from)?,
-            quarantined: self.recorder.quarantined_patterns()?,
+            quarantined: self.recorder.quarantined_patterns(),
             failing_seeds: seeds
                 .map(|(seed, status)| (seed.clone(), status.number()))
                 .collect(),
@@ -316,7 +321,7 @@ impl CrawlOwner {
     fn connections(&self) -> Vec<ConnectionSnapshot> {
         let now = self.now();
         let under_way = self.in_flight.values().filter_map(|flight| {
-            let fetching = flight.fetching?;
+            let fetching = flight.fetching.as_ref()?;
             Some(ConnectionSnapshot {
                 number: fetching.connection,
                 uri: Some(flight.uri.uri.clone()),

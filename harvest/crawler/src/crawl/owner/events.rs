@@ -89,7 +89,7 @@ impl CrawlOwner {
     /// Removes a URI whose fetch is over, and frees its connection.
     pub(super) fn remove_in_flight(&mut self, ticket: RequestTicket) -> Option<InFlightUri> {
         let flight = self.in_flight.remove(&ticket)?;
-        if let Some(fetching) = flight.fetching {
+        if let Some(fetching) = &flight.fetching {
             self.fetching = self.fetching.saturating_sub(1);
             self.free_connections.push(fetching.connection);
         }
@@ -176,7 +176,7 @@ impl CrawlOwner {
     ) -> Result<(), CrawlError> {
         self.note_host(&flight, &processed);
         let rests_until = self.rest_after(&flight, &processed)?;
-        if let Some(fetching) = flight.fetching {
+        if let Some(fetching) = &flight.fetching {
             let ended = self.moment_of(processed.ended);
             let until = self.address_pause.map_or(rests_until, |pause| {
                 rests_until.min(ended.saturating_add(pause))

@@ -2,15 +2,20 @@
 //!
 //! Owns that a request counts as a whole or not at all, and that it is answered once it is durable.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use harvest_model::{CrawlOrder, HarvestJob};
 use harvest_policy::account::QueueBudget;
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::HopPath;
-use harvest_policy::rejections::RejectionRule;
+use harvest_policy::host_rests::HostPort;
+use harvest_policy::rejections::{RejectionRule, Rejections};
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{CrawlOwner, InFlightSubject};
-use crate::crawl::{ControlAnswer, ControlRequest, CrawlCommand, CrawlEnd, CrawlError};
+use super::{CrawlOwner, InFlightSubject, address_pause};
+use crate::crawl::{ControlAnswer, ControlRequest, CrawlCommand, CrawlEnd, CrawlError, FailedUri};
 use crate::frontier::{CandidateUri, DesiredState, FrontierUri, Urgency};
 use crate::process::queue_name;
 use crate::recorder::RecorderError;
@@ -58,7 +63,10 @@ impl CrawlOwner {
             }
             CrawlCommand::AddSeeds(seeds) => self.add_seeds(&seeds),
             CrawlCommand::Reject(rules) => self.reject(&rules),
+            CrawlCommand::Accept(rules) => self.accept(&rules),
             CrawlCommand::Free(patterns) => self.free(&patterns),
+            CrawlCommand::Retry { rules, failed } => self.retry(&rules, failed),
+            CrawlCommand::Change(order) => self.change(*order),
             CrawlCommand::Budget(budgets) => self.put_budgets(budgets),
         }
     }
@@ -96,6 +104,131 @@ impl CrawlOwner {
         }
         let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
         Ok(Ok(format!("rejected from now on: {}", rules.join(" "))))
+    }
+
+    fn accept(&mut self, rules: &[RejectionRule]) -> Result<ControlAnswer, CrawlError> {
+        let holding = self.recorder.rejected_rules();
+        let is_there = |rule: &RejectionRule| {
+            let rule = rule.to_string();
+            holding.iter().any(|(name, _)| *name == rule)
+        };
+        if let Some(unknown) = rules.iter().find(|rule| !is_there(rule)) {
+            let names: Vec<&str> = holding
+                .iter()
+                .take(MOST_NAMED)
+                .map(|(name, _)| name.as_str())
+                .collect();
+            let names = if names.is_empty() {
+                "nothing is".to_owned()
+            } else {
+                format!("these are: {}", names.join(" "))
+            };
+            return Ok(Err(format!(
+                "{unknown} is not rejected ({names}); write a rule as it was rejected"
+            )));
+        }
+        let mut uris = 0;
+        for rule in rules {
+            uris += self.recorder.remove_rejection(rule)?.unwrap_or(0);
+        }
+        self.last_finished = self.now();
+        let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+        Ok(Ok(format!(
+            "accepted again: {}; URIs that wait in their queues again: {uris}",
+            rules.join(" ")
+        )))
+    }
+
+    /// Tries failures again, and asks their hosts at once.
+    fn retry(
+        &mut self,
+        rules: &[RejectionRule],
+        failed: Vec<FailedUri>,
+    ) -> Result<ControlAnswer, CrawlError> {
+        let mut covered = Rejections::default();
+        if let Err(error) = covered.add(rules.iter().cloned()) {
+            return Ok(Err(error.to_string()));
+        }
+        let hosts: HashSet<HostPort> = failed
+            .iter()
+            .filter_map(|failed| HostPort::of_url(&failed.url))
+            .collect();
+        let root = |host: &HostPort| {
+            let port = format!("http://{host}/");
+            let urls = [port, format!("https://{host}/")];
+            urls.iter()
+                .filter_map(|url| Url::parse(url).ok())
+                .any(|url| covered.covers_url(&url))
+        };
+        self.rests
+            .forgive_hosts(|host| hosts.contains(host) || root(host));
+        let now = self.now();
+        let recalled = self
+            .recorder
+            .recall_retries(now, |url| covered.covers_url(url))?;
+        let given_up = failed.len();
+        let candidates = failed
+            .into_iter()
+            .map(|failed| self.failed_candidate(failed));
+        let candidates = candidates.collect();
+        self.recorder.schedule_again(candidates)?;
+        self.progress.failed = self.recorder.frontier().queue_totals().errors;
+        self.last_finished = now;
+        Ok(Ok(format!(
+            "tried again: {given_up} URIs that were given up, and {recalled} at once that wait for their next try"
+        )))
+    }
+
+    fn failed_candidate(&self, failed: FailedUri) -> CandidateUri {
+        let FailedUri {
+            url,
+            hops,
+            via,
+            source,
+        } = failed;
+        CandidateUri {
+            queue: queue_name(&self.processor.queues, &url, source.as_deref()),
+            key: self.processor.hasher.key_of(&url),
+            cost: self
+                .processor
+                .place_in_queue(url.as_str(), via.as_deref(), &hops),
+            uri: FrontierUri {
+                uri: url.as_str().to_owned(),
+                hops: hops.to_string(),
+                via,
+                source,
+                urgency: Urgency::Normal,
+                tries: 0,
+            },
+        }
+    }
+
+    /// Goes on by another order. What it may change is decided by who sends it.
+    fn change(&mut self, order: CrawlOrder) -> Result<ControlAnswer, CrawlError> {
+        let suffixes = Arc::clone(&self.processor.queues.suffixes);
+        let scope = match order.scope_for(&self.job.seeds, &suffixes) {
+            Ok(scope) => scope,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let job = HarvestJob {
+            order,
+            ..self.job.as_ref().clone()
+        };
+        self.job = Arc::new(job);
+        self.address_pause = address_pause(&self.job);
+        *self.processor.scope.write() = scope;
+        let frontier = self.recorder.frontier();
+        for url in frontier.accepted_seeds().map_err(RecorderError::from)? {
+            self.accept_redirected_seed(&url);
+        }
+        for url in frontier.added_seeds().map_err(RecorderError::from)? {
+            self.accept_seed(&url);
+        }
+        self.last_finished = self.now();
+        Ok(Ok(
+            "the order is changed; pauses hold from the next fetch on, and the scope for links that are found from now on"
+                .to_owned(),
+        ))
     }
 
     fn free(&mut self, patterns: &[String]) -> Result<ControlAnswer, CrawlError> {

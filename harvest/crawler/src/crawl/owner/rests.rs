@@ -125,7 +125,7 @@ impl CrawlOwner {
         let trouble = match processed.status {
             FetchStatus::RUNTIME_EXCEPTION => return,
             FetchStatus::CONNECT_FAILED => {
-                HostTrouble::Unreachable(flight.fetching.map(|fetching| fetching.address))
+                HostTrouble::Unreachable(flight.fetching.as_ref().map(|fetching| fetching.address))
             }
             FetchStatus::CONNECT_LOST | FetchStatus::TIMEOUT => HostTrouble::NoAnswer,
             status if status.asks_for_patience() => HostTrouble::Busy(processed.retry_after),
@@ -142,6 +142,7 @@ impl CrawlOwner {
         };
         let began = flight
             .fetching
+            .as_ref()
             .map_or(self.now(), |fetching| fetching.since);
         self.note_trouble(&flight.url, trouble, &flight.addresses, began);
     }

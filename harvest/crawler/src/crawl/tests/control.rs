@@ -65,6 +65,74 @@ async fn rejected_uris_are_logged_and_left() {
     );
 }
 
+/// Fails if a rule that is taken back holds on, what it has held back is lost, or another rule passes for it.
+#[tokio::test]
+async fn accepted_uris_come_back() {
+    let links = "<a href=/cal/1>1</a> <a href=/cal/2>2</a> <a href=/a>a</a>";
+    let more = page("<a href=/cal/3>3</a>");
+    let (base, asked) = serve(&[
+        ("/", page(links)),
+        ("/a", more),
+        ("/cal/1", page("1")),
+        ("/cal/2", page("2")),
+        ("/cal/3", page("3")),
+    ])
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = |order: &str| settings(directory.path(), std::slice::from_ref(&base), order);
+    crawl(settings("limits.max_objects = 1")).await;
+    let rule = base.join("cal/").unwrap();
+    let accept = |rule: &str| CrawlCommand::Accept(vec![rule.parse().unwrap()]);
+    let (outcome, _) = crawl_with(settings(""), vec![reject(rule.as_str())]).await;
+    assert_eq!(outcome.progress.fetched, 2);
+    let controls = vec![accept("http://a.dk/"), accept(rule.as_str())];
+    let (outcome, told) = crawl_with(settings(""), controls).await;
+    let refused = told[0].as_ref().unwrap_err();
+    assert!(refused.contains("/cal/"), "{refused}");
+    let done = told[1].as_ref().unwrap();
+    assert!(done.ends_with("again: 3"), "{done}");
+    assert_eq!(outcome.progress.fetched, 5);
+    let mut fetched = asked.lock().clone();
+    fetched.retain(|path| path.starts_with("/cal/"));
+    fetched.sort();
+    assert_eq!(fetched, ["/cal/1", "/cal/2", "/cal/3"]);
+}
+
+/// Fails if an order that a person changes does not hold from then on, or it forgets seeds that came later.
+#[tokio::test]
+async fn changed_order_holds_at_once() {
+    let home = page("<a href=/a>a</a> <a href=/b>b</a>");
+    let (base, asked) = serve(&[("/", home), ("/a", page("<a href=/c>c</a>"))]).await;
+    let (other, others) = serve(&small_site()).await;
+    let directory = tempfile::tempdir().unwrap();
+    let settings = settings(directory.path(), std::slice::from_ref(&base), "");
+    let mut order = settings.job.order.clone();
+    order.scope.reject = vec![
+        base.join("b")
+            .unwrap()
+            .as_str()
+            .parse()
+            .unwrap_or_else(|_| {
+                let surt = harvest_policy::surt::url_surt(&base.join("b").unwrap()).unwrap();
+                surt.parse().unwrap()
+            }),
+    ];
+    order.scope.max_hops = 1;
+    let controls = vec![
+        CrawlCommand::AddSeeds(vec![other.clone()]),
+        CrawlCommand::Change(Box::new(order)),
+    ];
+    let (outcome, told) = crawl_with(settings, controls).await;
+    assert!(told.iter().all(Result::is_ok), "{told:?}");
+    assert_eq!(outcome.end, CrawlEnd::Finished);
+    let asked = asked.lock().clone();
+    assert_eq!(asked, ["/robots.txt", "/", "/a"]);
+    assert!(
+        others.lock().len() > 2,
+        "the seed that came later is in the scope"
+    );
+}
+
 /// Fails if a raised budget does not revive its queue, a lowered one does not end it, or the next process forgets it.
 #[tokio::test]
 async fn budget_of_a_queue_is_changed() {
@@ -95,7 +163,7 @@ async fn budget_of_a_queue_is_changed() {
     let (outcome, _) = crawl_with(settings(), vec![budget(50)]).await;
     assert_eq!(
         (outcome.end, outcome.progress.fetched),
-        (CrawlEnd::Finished, 5)
+        (CrawlEnd::Finished, 9)
     );
     let retired = log(directory.path());
     let quotas = retired.iter().filter(|line| line.status == -5003);

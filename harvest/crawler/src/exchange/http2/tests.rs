@@ -9,9 +9,12 @@ use h2::server::SendResponse;
 use tokio::io::DuplexStream;
 use url::Url;
 
+use std::sync::atomic::AtomicU64;
+
 use super::super::receive::Truncation;
 use super::super::{Exchange, ExchangeLimits, HostConnection, HttpProtocol, MessageTransport};
 use super::*;
+use crate::exchange::ExchangeMeans;
 
 /// More than the window of a connection.
 const LARGE: usize = 3 << 20;
@@ -85,9 +88,13 @@ async fn ask(
 ) -> Result<Exchange, ExchangeError> {
     let url = Url::parse("https://a.test/").unwrap().join(path).unwrap();
     let request = HttpRequest::get(&url, &[("User-Agent", "holdfast")]).unwrap();
-    let directory = std::env::temp_dir();
+    let means = ExchangeMeans {
+        limits,
+        directory: &std::env::temp_dir(),
+        received: &AtomicU64::new(0),
+    };
     connection
-        .exchange_request(&request, limits, &directory, &Clock::system_clock())
+        .exchange_request(&request, means, &Clock::system_clock())
         .await
 }
 

@@ -14,6 +14,9 @@ use tools_terminal::progress::TransferProgress;
 /// The time over which a rate is taken.
 const WINDOW: Duration = Duration::from_secs(20);
 
+/// The bytes under way from which on they are shown: a large file.
+const SHOWN_BYTES: u64 = 1_000_000;
+
 /// The time between two updates of the line.
 const PERIOD: Duration = Duration::from_millis(500);
 
@@ -60,12 +63,25 @@ impl FetchRate {
 
 /// Returns the line of a progress; `rate` in tenths of a URI a second.
 fn line(progress: &CrawlProgress, rate: u64) -> String {
+    let rate = format!(", {}.{}/s", rate / 10, rate % 10);
+    with_rate(progress, &rate)
+}
+
+/// Returns the figures of a progress at one moment.
+pub(super) fn figures(progress: &CrawlProgress) -> String {
+    with_rate(progress, "")
+}
+
+fn with_rate(progress: &CrawlProgress, rate: &str) -> String {
     let mut line = format!(
-        "{} fetched ({}), {}.{}/s, {} failed, {} queued in {} active queues",
+        "{} fetched ({}{}){rate}, {} failed, {} queued in {} active queues",
         progress.fetched,
         size_text(progress.bytes),
-        rate / 10,
-        rate % 10,
+        if progress.bytes_under_way >= SHOWN_BYTES {
+            format!(", and {} under way", size_text(progress.bytes_under_way))
+        } else {
+            String::new()
+        },
         progress.failed,
         progress.queued,
         progress.active_queues

@@ -4,10 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive_model::Period;
-use harvest_controller::{
-    CrawlOutcomeKind, FailedSeed, HarvestJobEnd, JobDirectory, JobDirectoryError, JobNotice,
-    JobReport,
-};
+use harvest_controller::{CrawlOutcomeKind, FailedSeed, HarvestJobEnd, JobNotice, JobReport};
 use harvest_crawler::crawl::CrawlNotice;
 use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
@@ -42,6 +39,12 @@ pub(super) fn describe_notice(notice: JobNotice<'_>, root: &Path) -> String {
         JobNotice::NothingHarvested => {
             "the crawl has written no archive file: look into logs/crawl.log for the reason"
                 .to_owned()
+        }
+        JobNotice::MetadataNameTaken { taken, name } => format!(
+            "{taken} is in the archive already, of another job with this number; the metadata file of this one is {name}"
+        ),
+        JobNotice::NoViewDoor(why) => {
+            format!("`holdfast crawl status` cannot show this crawl: {why}; it goes on")
         }
         JobNotice::TakenBack(count) => format!(
             "{count} URIs are fetched again: their records had not reached the disk when the job ended"
@@ -115,18 +118,6 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
     }
 }
 
-/// Returns the words about a job that is resumed.
-pub(super) fn resumed_text(directory: &JobDirectory) -> Result<String, JobDirectoryError> {
-    let id = directory.job().id;
-    let path = directory.root().display();
-    Ok(match directory.read_outcome()? {
-        Some(_) => format!(
-            "job {id} in {path}: its crawl is over; what is left of its documents is written and stored"
-        ),
-        None => format!("job {id} in {path}: resuming its crawl"),
-    })
-}
-
 /// Returns the words about URIs that were found and not fetched.
 fn left_text(remaining: u64) -> String {
     match remaining {
@@ -176,6 +167,22 @@ fn tell_seeds(report: &JobReport) -> Exit {
     }
 }
 
+/// Returns the words about how a job may go on whose crawl is over.
+fn continuation(report: &JobReport) -> Vec<String> {
+    let directory = &report.directory;
+    let higher = match report.outcome {
+        CrawlOutcomeKind::Limit => ", with a higher limit, such as --max-objects",
+        _ => "",
+    };
+    let left = (report.remaining > 0)
+        .then(|| format!("to fetch what is left: holdfast crawl --resume {directory}{higher}"));
+    let failed = (report.failed > 0).then(|| {
+        let count = report.failed;
+        format!("{count} URIs could not be had; to try them again: holdfast crawl --retry-failed {directory}")
+    });
+    left.into_iter().chain(failed).collect()
+}
+
 /// Prints the report of a job that has ended; gives the exit code.
 pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Result<Exit, Failure> {
     if context.output.is_json() {
@@ -208,6 +215,11 @@ pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Resu
             output.write_line(&format!("  {}: {state}", file.name))?;
         }
         output.write_line(&format!("logs and reports: {}", report.directory))?;
+        if report.status == HarvestJobEnd::Done {
+            continuation(report)
+                .iter()
+                .try_for_each(|line| output.write_line(line))?;
+        }
     }
     Ok(match report.status {
         HarvestJobEnd::Done => tell_seeds(report),
