@@ -322,3 +322,13 @@ pub(crate) fn open_file(path: &Path) -> Result<File, JobDirectoryError> {
         source,
     })
 }
+
+/// Opens a file for reading; `None` if there is none yet.
+pub(crate) fn open_if_there(path: &Path) -> Result<Option<File>, JobDirectoryError> {
+    match open_file(path) {
+        Err(JobDirectoryError::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(None)
+        }
+        file => file.map(Some),
+    }
+}

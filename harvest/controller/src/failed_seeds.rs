@@ -10,7 +10,7 @@ use harvest_reports::log::{CrawlLogReader, LogEntry};
 use serde::Serialize;
 use url::Url;
 
-use crate::directory::{JobDirectory, JobDirectoryError, open_file};
+use crate::directory::{JobDirectory, JobDirectoryError, open_if_there};
 use crate::error::HarvestJobError;
 
 /// The most seeds that are named.
@@ -64,10 +64,10 @@ fn last_statuses(
 ) -> Result<BTreeMap<String, i32>, JobDirectoryError> {
     let path = job.path_of("logs").join(CRAWL_LOG);
     let mut statuses = BTreeMap::new();
-    if !path.exists() {
+    let Some(log) = open_if_there(&path)? else {
         return Ok(statuses);
-    }
-    for entry in CrawlLogReader::new(BufReader::new(open_file(&path)?)) {
+    };
+    for entry in CrawlLogReader::new(BufReader::new(log)) {
         let entry = entry.map_err(|source| JobDirectoryError::Read {
             path: path.clone(),
             source,

@@ -15,7 +15,7 @@ use harvest_policy::status::FetchStatus;
 use harvest_reports::log::{CrawlLogReader, LogEntry};
 use url::Url;
 
-use crate::directory::open_file;
+use crate::directory::open_if_there;
 
 /// The most failures that are tried again by one request.
 const MOST_FAILURES: usize = 1_000_000;
@@ -28,11 +28,10 @@ pub(crate) fn failed_uris(log: &Path, rules: &[RejectionRule]) -> Result<Vec<Fai
         .add(rules.iter().cloned())
         .map_err(|error| error.to_string())?;
     let unreadable = |error| DiskError::new("read", log, error).to_string();
-    if !log.exists() {
+    let Some(file) = open_if_there(log).map_err(|error| error.to_string())? else {
         // Nothing was fetched yet.
         return Ok(Vec::new());
-    }
-    let file = open_file(log).map_err(|error| error.to_string())?;
+    };
     let mut failed: HashMap<String, (u64, FailedUri)> = HashMap::new();
     for (entry, number) in CrawlLogReader::new(BufReader::new(file)).zip(0..) {
         let LogEntry::Line(line) = entry.map_err(unreadable)? else {

@@ -1,6 +1,5 @@
 //! The last lines of a crawl log, for a person who watches the crawl.
 
-use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 
 use archive_formats::crawl_log::CrawlLogLine;
@@ -9,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use url::Url;
 
-use crate::directory::{JobDirectory, JobDirectoryError};
+use crate::directory::{JobDirectory, JobDirectoryError, open_if_there};
 
 /// The bytes at the end of the log that are looked at.
 const LOOKED_AT: u64 = 4 << 20;
@@ -37,11 +36,10 @@ pub fn last_log_lines(
     is_about: impl Fn(&str) -> bool,
 ) -> Result<Vec<LastLine>, JobDirectoryError> {
     let path = job.path_of("logs").join(CRAWL_LOG);
-    if !path.exists() {
+    let Some(mut log) = open_if_there(&path)? else {
         return Ok(Vec::new());
-    }
-    let read = || {
-        let mut log = File::open(&path)?;
+    };
+    let mut read = || {
         let begin = log.metadata()?.len().saturating_sub(LOOKED_AT);
         log.seek(SeekFrom::Start(begin))?;
         let mut bytes = Vec::new();

@@ -117,14 +117,18 @@ impl Rejections {
     }
 
     /// Takes a rule back; returns whether it was there.
-    pub fn remove(&mut self, rule: &RejectionRule) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidTrap::Large`] as [`Rejections::add`]; then nothing is taken back.
+    pub fn remove(&mut self, rule: &RejectionRule) -> Result<bool, InvalidTrap> {
         let mut rest = self.rules.clone();
         rest.retain(|other| other != rule);
         if rest.len() == self.rules.len() {
-            return false;
+            return Ok(false);
         }
-        *self = Self::with_rules(rest).expect("fewer expressions need less memory than all did");
-        true
+        *self = Self::with_rules(rest)?;
+        Ok(true)
     }
 
     fn with_rules(rules: Vec<RejectionRule>) -> Result<Self, InvalidTrap> {
@@ -223,7 +227,8 @@ mod tests {
             let covering = rules.covering_rule(&url).map(ToString::to_string);
             assert_eq!(covering.as_deref(), covered.then_some(written), "{text}");
             let rule = rules.rules()[0].clone();
-            assert!(rules.remove(&rule) && !rules.remove(&rule));
+            assert_eq!(rules.remove(&rule), Ok(true));
+            assert_eq!(rules.remove(&rule), Ok(false));
             assert!(!rules.covers_url(&url), "{text} was taken back");
         }
         assert!(!Rejections::default().covers_url(&Url::parse("http://a.dk/").unwrap()));

@@ -69,7 +69,8 @@ pub(crate) async fn site_that_counts() -> (Url, Arc<AtomicU32>) {
 }
 
 /// Serves the same site at a place of its own, for as long as it is polled.
-pub(crate) async fn serve_site(listener: TcpListener) {
+#[expect(clippy::infinite_loop, reason = "who polls it drops it")]
+pub(crate) async fn serve_site(listener: TcpListener) -> std::convert::Infallible {
     let asked = Arc::new(AtomicU32::new(0));
     loop {
         let (stream, _) = listener.accept().await.unwrap();

@@ -76,7 +76,7 @@ impl CrawlRecorder {
     ///
     /// [`RecorderError::Frontier`].
     pub fn remove_rejection(&mut self, rule: &RejectionRule) -> Result<Option<u64>, RecorderError> {
-        if !self.rejections.remove(rule) {
+        if !self.rejections.remove(rule)? {
             return Ok(None);
         }
         let mut changes = self.frontier.begin_changes();

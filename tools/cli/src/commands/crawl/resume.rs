@@ -36,14 +36,14 @@ pub(super) fn take_up(path: &Path, crawl: &Crawl) -> Result<(JobDirectory, Strin
         JobRemains::Uris { end, remaining } => {
             check_limit(&directory, end)?;
             check_passwords(&directory.job().order)?;
-            let retries = crawl.retry_failed.is_some();
-            directory.reopen_crawl(retries).map_err(failed)?;
-            let retried = if retries {
+            let with_failures = crawl.retry_failed.is_some();
+            directory.reopen_crawl(with_failures).map_err(failed)?;
+            let also = if with_failures {
                 ", and with what failed"
             } else {
                 ""
             };
-            format!("{job}: its crawl goes on with {remaining} URIs that were left{retried}")
+            format!("{job}: its crawl goes on with {remaining} URIs that were left{also}")
         }
         JobRemains::Failures(count) if crawl.retry_failed.is_some() => {
             check_passwords(&directory.job().order)?;
@@ -72,12 +72,11 @@ fn change_order(mut directory: JobDirectory, crawl: &Crawl) -> Result<JobDirecto
             .map_err(|error| Failure::unreadable_file(path, &error))?;
         changes.push(text);
     }
-    let mut text = String::new();
-    if let Some(delay) = crawl.delay {
-        text.push_str(&format!(
+    changes.extend(crawl.delay.map(|delay| {
+        format!(
             "[politeness]\ndelay_factor = 0.0\nmin_delay = \"{delay}\"\nmax_delay = \"{delay}\"\n"
-        ));
-    }
+        )
+    }));
     let limits = [
         crawl
             .max_objects
@@ -89,21 +88,20 @@ fn change_order(mut directory: JobDirectory, crawl: &Crawl) -> Result<JobDirecto
             .max_time
             .map(|most| format!("max_time = \"{most}\"\n")),
     ];
-    if limits.iter().any(Option::is_some) {
-        text.push_str("[limits]\n");
-        text.extend(limits.into_iter().flatten());
-    }
-    if !text.is_empty() {
-        changes.push(text);
-    }
+    changes.extend(
+        limits
+            .into_iter()
+            .flatten()
+            .map(|limit| format!("[limits]\n{limit}")),
+    );
     for text in changes {
         let order = match directory.changed_order(&text, JobActivity::Stopped) {
             Ok(order) => order,
             Err(OrderChangeError::Nothing) => continue,
             Err(error) => return Err(Failure::new(Exit::Settings, error.to_string())),
         };
-        let changed = directory.keep_order(order);
-        directory = changed.map_err(|error| Failure::because_failed(error.to_string()))?;
+        let kept = directory.keep_order(order);
+        directory = kept.map_err(|error| Failure::because_failed(error.to_string()))?;
     }
     Ok(directory)
 }

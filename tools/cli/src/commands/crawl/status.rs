@@ -123,7 +123,7 @@ impl CrawlStatus {
             Some(path) => path.clone(),
             None => youngest_job(Path::new(BASE))?,
         };
-        let directory = JobDirectory::open(&path).map_err(failed)?;
+        let directory = JobDirectory::open(&path).map_err(|error| failed(&error))?;
         if self.seeds {
             return self.list_seeds(&directory, context);
         }
@@ -135,12 +135,14 @@ impl CrawlStatus {
                 context.output.write_document(&document)?;
             } else if is_live && state == CrawlState::Crawling {
                 // To the first place, and what was there goes.
-                let text = self.text(&document).replace('\n', "\x1b[K\n");
+                let text = text_lines(&document).join("\x1b[K\n");
                 let mut out = std::io::stdout().lock();
-                let written = write!(out, "\x1b[H{text}\x1b[J").and_then(|()| out.flush());
+                let written = write!(out, "\x1b[H{text}\x1b[K\n\x1b[J").and_then(|()| out.flush());
                 written.map_err(|error| Failure::output_failed(&error))?;
             } else {
-                context.output.write_line(self.text(&document).trim_end())?;
+                context
+                    .output
+                    .write_line(&text_lines(&document).join("\n"))?;
             }
             if !is_live || state != CrawlState::Crawling {
                 return Ok(match state {
@@ -163,7 +165,7 @@ impl CrawlStatus {
                 directory.root().display()
             ))
         })?;
-        let outcome = directory.read_outcome().map_err(failed)?;
+        let outcome = directory.read_outcome().map_err(|error| failed(&error))?;
         let state = match (&view, &outcome) {
             (Some(_), _) => CrawlState::Crawling,
             (None, Some(outcome)) => match JobLock::acquire(directory) {
@@ -182,58 +184,8 @@ impl CrawlStatus {
                 .as_ref()
                 .map(|outcome| outcome.remaining.values().sum()),
             failed: outcome.as_ref().map(|outcome| outcome.progress.failed),
-            last_lines: lines.map_err(failed)?,
+            last_lines: lines.map_err(|error| failed(&error))?,
         })
-    }
-
-    fn text(&self, document: &StatusDocument) -> String {
-        let StatusDocument {
-            job,
-            directory,
-            state,
-            ..
-        } = document;
-        let mut text = format!("job {job} in {directory}: {}", state.words());
-        if let Some(view) = &document.view {
-            let running = archive_model::Period::from_secs(view.running_seconds);
-            text.push_str(&format!(" for {running}\n"));
-            text.push_str(&progress::figures(&view.progress));
-            text.push('\n');
-            for part in [
-                fetches(view),
-                queues(view),
-                hosts(view),
-                retries(view),
-                seeds(view),
-                held(view),
-            ] {
-                text.push_str(&part);
-            }
-        } else {
-            text.push('\n');
-            if let Some(remaining) = document.remaining.filter(|remaining| *remaining > 0) {
-                text.push_str(&format!(
-                    "{remaining} URIs are left: `holdfast crawl --resume {directory}` goes on with them\n"
-                ));
-            }
-            if let Some(lost) = document.failed.filter(|lost| *lost > 0) {
-                text.push_str(&format!(
-                    "{lost} URIs could not be had: `holdfast crawl --retry-failed {directory}` tries them again\n"
-                ));
-            }
-        }
-        if !document.last_lines.is_empty() {
-            text.push_str("\nlast lines of the crawl log\n");
-            for line in &document.last_lines {
-                let time = clock_time(line.time);
-                let status = line.status;
-                text.push_str(&format!(
-                    "  {time}  {status:>5}  {}\n",
-                    shortened(&line.uri)
-                ));
-            }
-        }
-        text
     }
 
     fn list_seeds(
@@ -245,10 +197,10 @@ impl CrawlStatus {
             most: usize::MAX,
             about: self.about.clone(),
         };
-        let states = directory.seed_states(|host| question.is_about(host));
-        let states = states.map_err(failed)?;
+        let seeds = directory.seed_states(|host| question.is_about(host));
+        let seeds = seeds.map_err(|error| failed(&error))?;
         if context.output.is_json() {
-            context.output.write_document(&states)?;
+            context.output.write_document(&seeds)?;
             return Ok(Exit::Done);
         }
         let mut table = TextTable::new(&[
@@ -260,7 +212,7 @@ impl CrawlStatus {
             seed,
             status,
             words,
-        } in states
+        } in seeds
         {
             let status = status.map_or_else(|| "-".to_owned(), |status| status.to_string());
             table.push([status, seed, words.to_owned()]);
@@ -270,7 +222,46 @@ impl CrawlStatus {
     }
 }
 
-fn failed(error: JobDirectoryError) -> Failure {
+/// Returns a status as lines of text.
+fn text_lines(document: &StatusDocument) -> Vec<String> {
+    let StatusDocument {
+        job,
+        directory,
+        state,
+        ..
+    } = document;
+    let head = format!("job {job} in {directory}: {}", state.words());
+    let mut lines = Vec::new();
+    if let Some(view) = &document.view {
+        let running = archive_model::Period::from_secs(view.running_seconds);
+        lines.push(format!("{head} for {running}"));
+        lines.push(progress::figures(&view.progress));
+        for part in [fetches, queues, hosts, retries, seeds, held] {
+            lines.extend(part(view));
+        }
+    } else {
+        lines.push(head);
+        let left = document.remaining.filter(|left| *left > 0);
+        lines.extend(left.map(|left| {
+            format!("{left} URIs are left: `holdfast crawl --resume {directory}` goes on with them")
+        }));
+        let lost = document.failed.filter(|lost| *lost > 0);
+        lines.extend(lost.map(|lost| {
+            format!("{lost} URIs could not be had: `holdfast crawl --retry-failed {directory}` tries them again")
+        }));
+    }
+    if !document.last_lines.is_empty() {
+        lines.push(String::new());
+        lines.push("last lines of the crawl log".to_owned());
+        lines.extend(document.last_lines.iter().map(|line| {
+            let time = clock_time(line.time);
+            format!("  {time}  {:>5}  {}", line.status, shortened(&line.uri))
+        }));
+    }
+    lines
+}
+
+fn failed(error: &JobDirectoryError) -> Failure {
     Failure::because_failed(error.to_string())
 }
 
@@ -298,9 +289,11 @@ pub(super) fn list_jobs(base: &Path) -> Result<Vec<PathBuf>, Failure> {
         let begun = name
             .rsplit_once('_')
             .and_then(|(_, begun)| begun.parse::<u64>().ok());
-        if let Some(begun) = begun
-            && entry.path().join("job.toml").exists()
-        {
+        let file = entry.path().join("job.toml");
+        let is_job = file
+            .try_exists()
+            .map_err(|error| Failure::unreadable_file(&file, &error))?;
+        if let Some(begun) = begun.filter(|_| is_job) {
             jobs.push((begun, entry.path()));
         }
     }
@@ -328,22 +321,20 @@ fn shortened(uri: &str) -> String {
     short
 }
 
-/// Returns a list as a part of the text; nothing of an empty one.
-fn part<T>(title: &str, list: &ViewList<T>, table: &TextTable) -> String {
+/// Returns a list as lines of text; none of an empty one.
+fn part<T>(title: &str, list: &ViewList<T>, table: &TextTable) -> Vec<String> {
     if list.entries.is_empty() {
-        return String::new();
+        return Vec::new();
     }
-    let mut text = format!("\n{title}\n");
-    for line in table.to_string().lines().skip_while(|line| line.is_empty()) {
-        text.push_str(&format!("  {line}\n"));
-    }
+    let mut lines = vec![String::new(), title.to_owned()];
+    lines.extend(table.to_string().lines().map(|line| format!("  {line}")));
     if list.more > 0 {
-        text.push_str(&format!("  and {} more\n", list.more));
+        lines.push(format!("  and {} more", list.more));
     }
-    text
+    lines
 }
 
-fn fetches(view: &CrawlView) -> String {
+fn fetches(view: &CrawlView) -> Vec<String> {
     let mut table = TextTable::new(&[
         TableColumn::Right("SECONDS"),
         TableColumn::Right("BYTES"),
@@ -360,7 +351,7 @@ fn fetches(view: &CrawlView) -> String {
     part("fetches under way", &view.fetches, &table)
 }
 
-fn queues(view: &CrawlView) -> String {
+fn queues(view: &CrawlView) -> Vec<String> {
     let mut table = TextTable::new(&[
         TableColumn::Left("QUEUE"),
         TableColumn::Right("WAITING"),
@@ -398,7 +389,7 @@ fn wait_words(queue: &QueueView) -> String {
     }
 }
 
-fn hosts(view: &CrawlView) -> String {
+fn hosts(view: &CrawlView) -> Vec<String> {
     let mut table = TextTable::new(&[
         TableColumn::Left("HOST"),
         TableColumn::Right("TRIES"),
@@ -425,7 +416,7 @@ fn hosts(view: &CrawlView) -> String {
     part("hosts in trouble", &view.hosts, &table)
 }
 
-fn retries(view: &CrawlView) -> String {
+fn retries(view: &CrawlView) -> Vec<String> {
     let mut table = TextTable::new(&[
         TableColumn::Left("AT"),
         TableColumn::Right("TRIES"),
@@ -438,7 +429,7 @@ fn retries(view: &CrawlView) -> String {
     part("URIs that wait for a moment", &view.retries, &table)
 }
 
-fn seeds(view: &CrawlView) -> String {
+fn seeds(view: &CrawlView) -> Vec<String> {
     let mut table = TextTable::new(&[TableColumn::Left("SEED"), TableColumn::Left("REASON")]);
     for seed in &view.failing_seeds.entries {
         table.push([shortened(&seed.seed), seed.reason.clone()]);
@@ -446,7 +437,7 @@ fn seeds(view: &CrawlView) -> String {
     part("seeds that fail", &view.failing_seeds, &table)
 }
 
-fn held(view: &CrawlView) -> String {
+fn held(view: &CrawlView) -> Vec<String> {
     let mut table = TextTable::new(&[
         TableColumn::Right("URIS"),
         TableColumn::Left("BY"),
