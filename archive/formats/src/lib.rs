@@ -12,6 +12,7 @@
 //!   record);
 //! - [`http`] (messages in records), [`date`], [`digest`] (values of fields);
 //! - [`cdx`], [`surt`], [`post`], `json` (captures, as indexes name them);
+//! - [`xhtml`] (pages of XML, for readers of HTML);
 //! - [`crawl_log`], [`lines`] (logs of crawls, and lines of any length).
 //!
 //! ```
@@ -56,4 +57,5 @@ pub mod record_end;
 mod stream;
 pub mod surt;
 pub mod warc;
+pub mod xhtml;
 mod zst;

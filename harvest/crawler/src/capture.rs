@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use archive_formats::date::{Precision, WarcDate};
 use archive_formats::digest::{Algorithm, digest_bytes};
+use archive_formats::http::MediaType;
 use archive_formats::warc::{Builder, HeaderBuildError, WarcType, WarcWriter, WriteError};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -17,6 +18,9 @@ use tempfile::SpooledTempFile;
 
 use crate::exchange::HttpProtocol;
 use crate::exchange::receive::HttpResponse;
+
+/// The bytes from which on a response is not deflated that does not shrink.
+const DENSE: u64 = 64 << 10;
 
 /// The level at which records are deflated: zlib's own default.
 pub(crate) const LEVEL: u32 = 6;
@@ -110,7 +114,8 @@ pub struct RecordGroup {
 pub struct RecordWriterPool {
     directory: PathBuf,
     compresses: bool,
-    idle: Mutex<Vec<WarcWriter<SpooledTempFile>>>,
+    /// Writers at [`LEVEL`], and those that only store.
+    idle: [Mutex<Vec<WarcWriter<SpooledTempFile>>>; 2],
 }
 
 impl RecordWriterPool {
@@ -120,21 +125,21 @@ impl RecordWriterPool {
         Self {
             directory,
             compresses,
-            idle: Mutex::new(Vec::new()),
+            idle: [Mutex::new(Vec::new()), Mutex::new(Vec::new())],
         }
     }
 
-    /// Returns a writer that nobody else uses now.
-    fn take(&self) -> WarcWriter<SpooledTempFile> {
+    /// Returns a writer that nobody else uses now. `stores`: what it writes does not shrink.
+    fn take(&self, stores: bool) -> WarcWriter<SpooledTempFile> {
         let sink = tempfile::spooled_tempfile_in(IN_MEMORY, self.directory.clone());
-        let mut idle = self.idle.lock();
+        let mut idle = self.idle[usize::from(stores)].lock();
         if let Some(mut writer) = idle.pop() {
             drop(writer.begin_again(sink));
             writer
         } else {
             drop(idle);
             if self.compresses {
-                WarcWriter::gzip_writer(sink, LEVEL)
+                WarcWriter::gzip_writer(sink, if stores { 0 } else { LEVEL })
             } else {
                 WarcWriter::plain_writer(sink)
             }
@@ -142,9 +147,9 @@ impl RecordWriterPool {
     }
 
     /// Puts a writer back into the pool; returns what it has written.
-    fn recycle(&self, mut writer: WarcWriter<SpooledTempFile>) -> SpooledTempFile {
+    fn recycle(&self, mut writer: WarcWriter<SpooledTempFile>, stores: bool) -> SpooledTempFile {
         let bytes = writer.begin_again(SpooledTempFile::new(0));
-        let mut idle = self.idle.lock();
+        let mut idle = self.idle[usize::from(stores)].lock();
         idle.push(writer);
         bytes
     }
@@ -218,9 +223,9 @@ impl ResourceBlock<'_> {
             uri: self.uri.to_owned(),
             source,
         })?;
-        let mut writer = scratch.take();
+        let mut writer = scratch.take(false);
         let written = writer.write_record(&head, length, &mut Cursor::new(self.block))?;
-        let mut bytes = scratch.recycle(writer);
+        let mut bytes = scratch.recycle(writer, false);
         bytes.seek(SeekFrom::Start(0)).map_err(storage_error)?;
         Ok(RecordGroup {
             bytes,
@@ -240,7 +245,8 @@ impl CapturedExchange<'_> {
     ///
     /// [`CaptureError::Header`] if a field has control characters, [`CaptureError::Storage`] if the disk fails.
     pub fn into_records(mut self, scratch: &RecordWriterPool) -> Result<RecordGroup, CaptureError> {
-        let mut writer = scratch.take();
+        let stores = is_dense(self.response);
+        let mut writer = scratch.take(stores);
         let response = self.write_response(&mut writer)?;
         let [response_id, request_id, metadata_id] = self.record_ids.clone();
         let digested = |builder: Builder, block: &[u8]| {
@@ -265,7 +271,7 @@ impl CapturedExchange<'_> {
         let metadata = digested(metadata, lines.as_bytes());
         self.write(&mut writer, &metadata, lines.as_bytes())?;
         let length = writer.position();
-        let mut bytes = scratch.recycle(writer);
+        let mut bytes = scratch.recycle(writer, stores);
         bytes.seek(SeekFrom::Start(0)).map_err(storage_error)?;
         Ok(RecordGroup {
             bytes,
@@ -377,6 +383,45 @@ impl CapturedExchange<'_> {
             length: written.length,
         })
     }
+}
+
+/// Returns whether a response is large and does not shrink: it is stored as it is, in the form of gzip.
+fn is_dense(response: &HttpResponse) -> bool {
+    const TYPES: [&str; 14] = [
+        "image/jpeg",
+        "image/png",
+        "image/gif",
+        "image/webp",
+        "image/avif",
+        "application/zip",
+        "application/gzip",
+        "application/x-gzip",
+        "application/x-7z-compressed",
+        "application/x-rar-compressed",
+        "application/x-xz",
+        "application/zstd",
+        "font/woff",
+        "font/woff2",
+    ];
+    let Some(head) = response
+        .head
+        .as_ref()
+        .filter(|_| response.block_length >= DENSE)
+    else {
+        return false;
+    };
+    if head
+        .list_values("content-encoding")
+        .any(|coding| coding != b"identity")
+    {
+        return true;
+    }
+    let media_type = head.get("content-type").and_then(MediaType::read_media);
+    media_type.is_some_and(|media_type| {
+        let essence = media_type.essence.as_str();
+        let class = essence.split('/').next();
+        matches!(class, Some("video" | "audio")) || TYPES.contains(&essence)
+    })
 }
 
 fn storage_error(error: io::Error) -> CaptureError {

@@ -14,6 +14,7 @@ mod workers;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
@@ -298,6 +299,7 @@ impl Crawl {
         }));
         let (commands, taken) = mpsc::unbounded_channel();
         let (events, happened) = mpsc::unbounded_channel();
+        let room = Arc::new(AtomicU64::new(u64::MAX));
         let workers = CrawlWorkers {
             fetcher,
             dns,
@@ -305,6 +307,7 @@ impl Crawl {
             processor: Arc::clone(&processor),
             clock: clock.clone(),
             cookies: CrawlCookies::new(&order.http, clock.clone()),
+            room: Arc::clone(&room),
             logins: CrawlLogins::new(Arc::clone(&settings.job), chance.clone()),
             chance,
             events,
@@ -313,6 +316,7 @@ impl Crawl {
             recorder,
             processor,
             clock,
+            room,
             channels: OwnerChannels {
                 commands,
                 events: happened,

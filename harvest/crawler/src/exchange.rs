@@ -68,6 +68,8 @@ pub struct ExchangeMeans<'a> {
     pub directory: &'a Path,
     /// Where the bytes of the response are counted as they come.
     pub received: &'a AtomicU64,
+    /// The most bytes that a body may have for want of room on the disk; it changes while they come.
+    pub room: &'a AtomicU64,
 }
 
 /// The reason why there is no response at all.
@@ -335,6 +337,7 @@ impl HostConnection {
             limits,
             directory,
             received,
+            room,
         } = means;
         let address = self.address;
         let began = clock.now();
@@ -344,6 +347,7 @@ impl HostConnection {
             clock,
             start,
             received,
+            room,
         };
         let receiver =
             ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());

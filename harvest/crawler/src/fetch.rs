@@ -71,6 +71,8 @@ pub struct FetchRequest {
     pub limits: ExchangeLimits,
     /// Where the bytes of the response are counted as they come.
     pub received: Arc<AtomicU64>,
+    /// The most bytes that the body may have for want of room on the disk; it changes while they come.
+    pub room: Arc<AtomicU64>,
 }
 
 /// A form with its values, as `application/x-www-form-urlencoded`.
@@ -266,6 +268,7 @@ impl Fetcher {
             limits: &fetch.limits,
             directory: &self.scratch,
             received: &fetch.received,
+            room: &fetch.room,
         };
         connection
             .exchange_request(request, means, &self.clock)

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Chance, NoChance};
 use archive_formats::crawl_log::CrawlLogLine;
-use archive_formats::http::{Body, DecodeLimits as BodyLimits, MediaType, ResponseEnding};
+use archive_formats::http::{Body, DecodeLimits as BodyLimits, Head, MediaType, ResponseEnding};
 use archive_formats::warc::WriteError;
 use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract_links};
 use harvest_model::CrawlOrder;
@@ -373,9 +373,14 @@ impl FetchProcessor {
         let body = Body::decoded_body(head, input, BodyLimits::default());
         let via = fetched.uri.via.as_ref();
         let via = via.and_then(|via| Url::parse(via).ok());
+        let interim = response.interim.iter();
+        let interim =
+            interim.filter_map(|raw| Head::read_head(&mut raw.as_slice(), raw.len()).ok());
+        let interim: Vec<Head> = interim.collect();
         let document = FetchedDocument {
             url: &fetched.url,
             head: Some(head),
+            interim: &interim,
             via: via.as_ref(),
             is_manifest: hops.last() == Some(Hop::Manifest),
         };

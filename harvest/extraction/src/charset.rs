@@ -43,7 +43,7 @@ impl DocumentCharset {
             annotations.push(annotation("unsatisfiableCharsetInHeader", label.as_bytes()));
         }
         let place = match kind {
-            DocumentKind::Html => "HTML",
+            DocumentKind::Html | DocumentKind::Xhtml => "HTML",
             DocumentKind::Css => "CSS",
             DocumentKind::Xml => "XML",
             _ => "",
@@ -93,7 +93,7 @@ fn declared_label(kind: DocumentKind, start: &str) -> Option<&str> {
             let rest = start.strip_prefix("@charset \"")?;
             rest.split_once("\";").map(|(label, _)| label)
         }
-        DocumentKind::Html => xml_label(start).or_else(|| meta_label(start)),
+        DocumentKind::Html | DocumentKind::Xhtml => xml_label(start).or_else(|| meta_label(start)),
         DocumentKind::Xml => xml_label(start),
         _ => None,
     }

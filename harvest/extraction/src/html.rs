@@ -32,6 +32,7 @@ pub(crate) fn html_links(
     outlinks: &mut Outlinks<'_>,
     memory: usize,
 ) -> Result<(), ReadEnd> {
+    outlinks.await_base();
     PageParser::new(outlinks, memory, false).read(input)
 }
 

@@ -9,6 +9,8 @@ use crate::FetchedDocument;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentKind {
     Html,
+    /// A page whose server says that it is XML.
+    Xhtml,
     Css,
     Script,
     Json,
@@ -34,6 +36,7 @@ impl DocumentKind {
         let named = media.and_then(|media| Self::from_essence(&media.essence));
         let begins = Self::from_start(start);
         match (named, begins) {
+            (Some(Self::Xhtml), _) | (Some(Self::Xml), Some(Self::Html)) => Self::Xhtml,
             (Some(Self::Html | Self::Xml) | None, Some(begins)) => begins,
             (Some(named), _) => named,
             (None, None) if document.is_manifest => Self::UrlList,
@@ -50,7 +53,8 @@ impl DocumentKind {
     fn from_essence(essence: &str) -> Option<Self> {
         let (class, name) = essence.split_once('/')?;
         Some(match (class, name) {
-            ("text", "html") | ("application", "xhtml+xml" | "vnd.wap.xhtml+xml") => Self::Html,
+            ("text", "html") => Self::Html,
+            ("application", "xhtml+xml" | "vnd.wap.xhtml+xml") => Self::Xhtml,
             ("text", "css") => Self::Css,
             ("application", "pdf" | "x-pdf") => Self::Pdf,
             (_, "vnd.apple.mpegurl" | "x-mpegurl" | "mpegurl") => Self::Playlist,

@@ -6,7 +6,7 @@
 //! fetched: the scope judges the links later.
 //!
 //! The rooms, in reading order: `kind` says what a document is and `charset` how its text is encoded; `source` bounds
-//! what is read; `header`, `html`, `css`, `script`, `xml`, `url_list`, `playlist` and `pdf` find references in one kind
+//! what is read; `header`, `html`, `xhtml`, `css`, `script`, `xml`, `url_list`, `playlist` and `pdf` find references in one kind
 //! each, with `references`, `entities` and `speculation`; `outlinks` makes links of them.
 //!
 //! All bytes are hostile. Reading ends where memory or bytes run out; it takes time linear in what is read, and what
@@ -42,6 +42,7 @@ mod script;
 mod source;
 mod speculation;
 mod url_list;
+mod xhtml;
 mod xml;
 
 use std::cell::Cell;
@@ -66,6 +67,8 @@ pub struct FetchedDocument<'a> {
     pub url: &'a Url,
     /// The head of the response, if there was one.
     pub head: Option<&'a Head>,
+    /// The heads of interim responses that came before (103 Early Hints).
+    pub interim: &'a [Head],
     /// The URL of the document that led here. The strings of a script are relative to it, because a script runs there.
     pub via: Option<&'a Url>,
     /// Whether the document was reached as a sitemap: a list of URLs, or XML in gzip, is then read too.
@@ -78,6 +81,7 @@ impl<'a> FetchedDocument<'a> {
         Self {
             url,
             head: None,
+            interim: &[],
             via: None,
             is_manifest: false,
         }
@@ -164,7 +168,7 @@ pub fn extract_links(
     let mut outlinks = Outlinks::new(document.url, max_links);
     let mut annotations = Vec::new();
     let mut charset = None;
-    if let Some(head) = document.head {
+    for head in document.interim.iter().chain(document.head) {
         header::header_links(head, &mut outlinks);
     }
     if let Some(coding) = document.head.and_then(unknown_coding) {
@@ -180,7 +184,7 @@ pub fn extract_links(
             } = DocumentCharset::detect_charset(document, kind, &body.start);
             annotations.extend(told);
             charset = Some(encoding.name().to_owned());
-            if kind == DocumentKind::Html {
+            if matches!(kind, DocumentKind::Html | DocumentKind::Xhtml) {
                 outlinks.set_encoding(encoding);
             }
             let mut text = Utf8Reader::new(body.bytes(), encoding);
@@ -193,6 +197,10 @@ pub fn extract_links(
         if let Some(ending) = ending.get().or(result.err()) {
             annotations.push(format!("extractTrunc:{}", ending.label()));
         }
+    }
+    let too_long = outlinks.too_long();
+    if too_long > 0 {
+        annotations.push(format!("longUris:{too_long}"));
     }
     let (links, discarded) = outlinks.finish();
     if discarded > 0 {
@@ -215,6 +223,9 @@ fn text_links(
 ) -> Result<(), ReadEnd> {
     match kind {
         DocumentKind::Html => html::html_links(text, outlinks, memory),
+        DocumentKind::Xhtml => {
+            html::html_links(&mut xhtml::HtmlReader::new(text), outlinks, memory)
+        }
         DocumentKind::Xml => xml::xml_links(text, outlinks, memory),
         DocumentKind::UrlList => {
             url_list::listed_links(text, outlinks);

@@ -19,6 +19,9 @@ const MAX_URL: usize = 2083;
 /// The longest reference that is looked at: line ends and escapes may make it longer than its URL.
 pub(crate) const MAX_REFERENCE: usize = 4 * MAX_URL;
 
+/// The most bytes of references that are kept for a base which comes behind them.
+const MOST_EARLY: usize = 1 << 20;
+
 /// Links relative to a base.
 #[derive(Debug)]
 pub(crate) struct Outlinks<'a> {
@@ -26,8 +29,14 @@ pub(crate) struct Outlinks<'a> {
     base: Url,
     encoding: &'static Encoding,
     links: Vec<Link>,
+    /// The links that a base which comes later moves, by their places, as they are written.
+    early: Vec<(usize, String)>,
+    early_bytes: usize,
+    /// Whether the document may name a base yet.
+    awaits_base: bool,
     max_links: usize,
     discarded: u64,
+    too_long: u64,
     /// The keyed hashes of the links and their hops.
     seen: HashSet<u64>,
     hashes: RandomState,
@@ -40,8 +49,12 @@ impl<'a> Outlinks<'a> {
             base: own.clone(),
             encoding: UTF_8,
             links: Vec::new(),
+            early: Vec::new(),
+            early_bytes: 0,
+            awaits_base: false,
             max_links,
             discarded: 0,
+            too_long: 0,
             seen: HashSet::new(),
             hashes: RandomState::new(),
         }
@@ -57,6 +70,11 @@ impl<'a> Outlinks<'a> {
         self.base = base;
     }
 
+    /// Expects that the document names a base, which its links before it are relative to, too.
+    pub(crate) const fn await_base(&mut self) {
+        self.awaits_base = true;
+    }
+
     /// Sets the base that a page names, which is itself relative to the page. One that nothing can be relative to is
     /// ignored.
     pub(crate) fn set_base_reference(&mut self, reference: &str) {
@@ -65,7 +83,31 @@ impl<'a> Outlinks<'a> {
             && !base.cannot_be_a_base()
         {
             self.base = base;
+            self.awaits_base = false;
+            // A link is followed when the whole page is there; what is shown was asked for before (HTML Standard,
+            // "document base URL").
+            for (place, reference) in std::mem::take(&mut self.early) {
+                let moved = self.resolve(&reference).and_then(as_link);
+                if let (Some(url), Some(link)) = (moved, self.links.get_mut(place)) {
+                    link.url = url;
+                }
+            }
         }
+    }
+
+    /// Returns the number of references that were no links because they are too long.
+    pub(crate) const fn too_long(&self) -> u64 {
+        self.too_long
+    }
+
+    /// Returns the absolute URL of a reference.
+    fn resolve(&self, reference: &str) -> Option<Url> {
+        let encode = encode_as(self.encoding);
+        let mut options = Url::options().base_url(Some(&self.base));
+        if self.encoding != UTF_8 {
+            options = options.encoding_override(Some(&encode));
+        }
+        options.parse(reference).ok()
     }
 
     /// Adds the URL of a reference, unless it is no link: empty, a fragment, of another scheme, a template, the
@@ -74,18 +116,27 @@ impl<'a> Outlinks<'a> {
         let reference = reference.trim_matches(|c: char| c <= ' ');
         if reference.is_empty()
             || reference.starts_with('#')
-            || reference.len() > MAX_REFERENCE
             || reference.contains("{{")
             || reference.contains("${")
         {
             return;
         }
-        let encode = encode_as(self.encoding);
-        let mut options = Url::options().base_url(Some(&self.base));
-        if self.encoding != UTF_8 {
-            options = options.encoding_override(Some(&encode));
+        let is_inline = ["data:", "javascript:", "blob:"].iter().any(|scheme| {
+            let begin = reference.get(..scheme.len());
+            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme))
+        });
+        if is_inline {
+            return;
         }
-        let url = options.parse(reference).ok().and_then(as_link);
+        if reference.len() > MAX_REFERENCE {
+            self.too_long += 1;
+            return;
+        }
+        let url = self.resolve(reference);
+        if url.as_ref().is_some_and(|url| url.as_str().len() > MAX_URL) {
+            self.too_long += 1;
+        }
+        let url = url.and_then(as_link);
         let Some(url) = url.filter(|url| !is_same_document(url, self.own)) else {
             return;
         };
@@ -98,6 +149,10 @@ impl<'a> Outlinks<'a> {
             return;
         }
         self.seen.insert(hash);
+        if self.awaits_base && hop == Hop::Link && self.early_bytes < MOST_EARLY {
+            self.early_bytes += reference.len();
+            self.early.push((self.links.len(), reference.to_owned()));
+        }
         self.links.push(Link { url, hop, context });
     }
 

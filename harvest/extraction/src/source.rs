@@ -104,7 +104,7 @@ pub(crate) fn read_start(input: &mut impl BufRead) -> Vec<u8> {
     read_up_to(input, START)
 }
 
-/// Returns the text of a document of at most `memory` bytes; of a longer one, its startning.
+/// Returns the text of a document of at most `memory` bytes; of a longer one, its beginning.
 pub(crate) fn read_text(input: &mut impl BufRead, memory: usize) -> (String, Result<(), ReadEnd>) {
     let bytes = read_up_to(input, memory as u64);
     let result = match input.fill_buf() {

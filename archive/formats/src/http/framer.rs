@@ -72,6 +72,9 @@ pub enum ResponseEnding {
     BadChunk,
 }
 
+/// The most line ends before a status line that are passed over.
+const MOST_LEADING: usize = 64;
+
 #[derive(Debug)]
 enum FramerState {
     /// In the head of an interim or of the final response.
@@ -98,6 +101,8 @@ pub struct ResponseFramer {
     head_limit: usize,
     /// The bytes of the head that is being read, or of the final one.
     raw: Vec<u8>,
+    /// The line ends before the first other byte: no part of a message that begins behind them (RFC 9112 §2.2).
+    leading: Vec<u8>,
     /// Whether `raw` is known to begin with a status line.
     has_status_line: bool,
     /// The offset in `raw` of the line that is being read.
@@ -115,6 +120,7 @@ impl ResponseFramer {
             answers_head,
             head_limit,
             raw: Vec::new(),
+            leading: Vec::new(),
             has_status_line: false,
             line: 0,
             interim: Vec::new(),
@@ -168,10 +174,22 @@ impl ResponseFramer {
     }
 
     fn push_head(&mut self, bytes: &[u8]) -> (usize, ResponsePart) {
+        if self.raw.is_empty() && !self.has_status_line {
+            let is_line_end = |byte: &&u8| matches!(byte, b'\r' | b'\n');
+            let count = bytes.iter().take_while(is_line_end).count();
+            let count = count.min(MOST_LEADING - self.leading.len());
+            if count > 0 {
+                let line_ends = bytes.get(..count).unwrap_or_default();
+                self.leading.extend_from_slice(line_ends);
+                return (count, ResponsePart::Head);
+            }
+        }
         if !self.has_status_line {
             match begins_with_status_line(&self.raw, bytes) {
                 Some(true) => self.has_status_line = true,
                 Some(false) => {
+                    // They are the begin of a page without a head.
+                    self.raw.splice(..0, self.leading.drain(..));
                     self.raw.extend_from_slice(bytes);
                     self.state = FramerState::UntilClose;
                     return (bytes.len(), ResponsePart::Unframed);

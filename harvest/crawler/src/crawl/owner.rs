@@ -153,6 +153,8 @@ pub(super) struct CrawlOwner {
     last_finished: CrawlMoment,
     /// The bytes that have to be free on the disk for a fetch to begin.
     min_free: u64,
+    /// The most bytes that a body may have for want of room on the disk.
+    room: Arc<AtomicU64>,
     lacks_space_since: Option<CrawlMoment>,
     /// The seeds whose last try has failed.
     failing_seeds: BTreeMap<String, FetchStatus>,
@@ -165,6 +167,8 @@ pub(super) struct OwnerSetup {
     pub(super) recorder: CrawlRecorder,
     pub(super) processor: Arc<FetchProcessor>,
     pub(super) clock: Clock,
+    /// The most bytes that a body may have for want of room on the disk.
+    pub(super) room: Arc<AtomicU64>,
     pub(super) channels: OwnerChannels,
     /// The first moment of the crawl in this process.
     pub(super) begin: Instant,
@@ -176,6 +180,7 @@ impl CrawlOwner {
             recorder,
             processor,
             clock,
+            room,
             channels,
             begin,
         } = setup;
@@ -223,6 +228,7 @@ impl CrawlOwner {
             kept_running: running,
             last_finished: CrawlMoment::ZERO,
             min_free: settings.min_free,
+            room,
             lacks_space_since: None,
             failing_seeds: BTreeMap::new(),
             told_seeds: 0,

@@ -88,6 +88,8 @@ pub(super) struct CrawlWorkers {
     pub(super) processor: Arc<FetchProcessor>,
     pub(super) clock: Clock,
     pub(super) chance: Chance,
+    /// The most bytes that a body may have for want of room on the disk; the owner of the crawl says it.
+    pub(super) room: Arc<AtomicU64>,
     pub(super) logins: CrawlLogins,
     pub(super) cookies: CrawlCookies,
     pub(super) events: UnboundedSender<WorkerEvent>,
@@ -233,6 +235,7 @@ impl CrawlWorkers {
             },
             limits,
             received,
+            room: Arc::clone(&self.room),
         };
         let start = self.clock.instant();
         let (fetched, cut) = match self.fetch_with_login(fetch, purpose).await {

@@ -17,6 +17,8 @@ pub(super) struct ExchangeTimer<'a> {
     pub(super) start: Instant,
     /// Where the bytes of the response are counted as they come.
     pub(super) received: &'a AtomicU64,
+    /// The most bytes that a body may have for want of room on the disk.
+    pub(super) room: &'a AtomicU64,
 }
 
 impl ExchangeTimer<'_> {
@@ -73,6 +75,7 @@ impl IncomingResponse {
             .receiver
             .take_bytes(bytes)
             .map_err(ExchangeError::Storage)?;
+        self.receiver.end_above(timer.room.load(Ordering::Relaxed));
         // Bytes that nobody asked for: the next response would begin with them.
         self.has_ended = self.receiver.is_done() && taken == bytes.len();
         Ok(())

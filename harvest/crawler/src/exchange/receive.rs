@@ -188,6 +188,14 @@ impl ResponseReceiver {
         bytes.get(..room).unwrap_or(bytes)
     }
 
+    /// Ends the response here if its body has more bytes than may be kept of it.
+    pub fn end_above(&mut self, most: u64) {
+        if self.body_length > most && !self.is_done() {
+            self.limits.body = Some(self.body_length);
+            self.is_full = true;
+        }
+    }
+
     fn write_head(&mut self) -> io::Result<()> {
         if self.head_is_written || self.framer.head().is_none() {
             return Ok(());
@@ -233,7 +241,8 @@ impl ResponseReceiver {
         }
         let truncation = match ending {
             ResponseEnding::HeadTooLong => Some(Truncation::Length),
-            _ if self.is_full => Some(Truncation::Length),
+            // A response that has all that it announces is whole, whatever comes behind it.
+            _ if self.is_full && !self.framer.is_done() => Some(Truncation::Length),
             _ if cut.is_some() => cut,
             ResponseEnding::CutHead
             | ResponseEnding::CutBody { .. }

@@ -67,6 +67,7 @@ async fn exchange(
         limits: &ExchangeLimits::default(),
         directory: &std::env::temp_dir(),
         received: &AtomicU64::new(0),
+        room: &AtomicU64::new(u64::MAX),
     };
     connection.exchange_request(&request(), means, clock).await
 }

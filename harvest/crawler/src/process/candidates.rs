@@ -59,7 +59,9 @@ impl FetchProcessor {
         let own_key = self.hasher.key_of_text(&from.uri);
         let scope = self.scope.read();
         for link in links {
-            if link.hop == Hop::Speculative && !self.reads_scripts {
+            // What cannot be fetched costs no question to a name server, and no line.
+            let is_fetchable = matches!(link.url.scheme(), "http" | "https");
+            if !is_fetchable || (link.hop == Hop::Speculative && !self.reads_scripts) {
                 continue;
             }
             let path = hops.followed_by(link.hop);

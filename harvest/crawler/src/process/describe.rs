@@ -68,6 +68,14 @@ pub(super) fn describe_metadata(
     if let Some(charset) = &extraction.charset {
         add("charsetForLinkExtraction", charset);
     }
+    for head in &fetched.fetched.exchange.response.interim {
+        // Interim heads (103 Early Hints) are no part of the response record.
+        for (line, name) in String::from_utf8_lossy(head).lines().zip(interim_names()) {
+            if !line.is_empty() {
+                add(name, line);
+            }
+        }
+    }
     let left_out = fetched.fetched.request.omitted_parts();
     if !left_out.is_empty() {
         add("requestLeftOut", &left_out.join(", "));
@@ -85,6 +93,11 @@ pub(super) fn describe_metadata(
         }
     }
     lines
+}
+
+/// The names of the lines of an interim head.
+fn interim_names() -> impl Iterator<Item = &'static str> {
+    std::iter::once("interimStatus").chain(std::iter::repeat("interimField"))
 }
 
 /// Returns the line of a fetch in the crawl log.
@@ -112,6 +125,9 @@ pub(super) fn log_line(
         };
         text.to_owned()
     }));
+    if head.is_some_and(|head| head.status().is_none_or(|status| status < 100)) {
+        annotations.push("noStatus".to_owned());
+    }
     if exchange.protocol == HttpProtocol::Http2 {
         annotations.push("h2".to_owned());
     }

@@ -109,6 +109,8 @@ const ROLES: [(&str, &[AttributeRole]); 43] = [
         &[
             role("param/@value", ValueForm::Guess),
             role("option/@value", ValueForm::Guess),
+            role("input/@value", ValueForm::Guess),
+            role("button/@value", ValueForm::Guess),
         ],
     ),
     ("data-href", &[role("*/@data-href", ValueForm::Guess)]),

@@ -186,10 +186,17 @@ fn failing_body_keeps_links_before_failure() {
     assert_eq!(extraction.annotations, ["extractTrunc:body"]);
 }
 
-/// Fails if URLs that no server takes are links.
+/// Fails if URLs that no server takes are links, or are left out without a word.
 #[test]
 fn too_long_urls_are_left_out() {
     let page = |length| format!("<html><a href='/{}'>", "x".repeat(length));
     assert_eq!(links_of("text/html", page(2000).as_bytes()).len(), 1);
-    assert_eq!(links_of("text/html", page(2100).as_bytes()).len(), 0);
+    for length in [2100, 9000] {
+        let extraction = extraction_of("text/html", page(length).as_bytes());
+        assert_eq!(extraction.links.len(), 0);
+        assert!(
+            extraction.annotations.contains(&"longUris:1".to_owned()),
+            "{extraction:?}"
+        );
+    }
 }

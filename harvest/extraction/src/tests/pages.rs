@@ -173,9 +173,14 @@ fn references_are_resolved_like_browsers_do() {
     }
 }
 
-/// Fails if links are relative to the document although it names a base, or a second base counts.
+/// Fails if links are relative to the document although it names a base, or a second base counts; or if what a browser
+/// has asked for before the base is looked for elsewhere.
 #[test]
-fn first_base_holds_for_links_behind_it() {
+fn first_base_holds_for_all_links() {
+    page(
+        "<a href=x><img src=0><base href=/b/><a href=y><base href=/c/>",
+        &["L /b/x", "E /d/0", "L /b/y"],
+    );
     page(
         "<img src=0><base target=_top><base href=/b/><img src=1><base href=/c/><img src=2>",
         &["E /d/0", "E /b/1", "E /b/2"],
@@ -271,6 +276,30 @@ fn pages_are_known_by_type_or_start() {
         "application/xhtml+xml",
         "<?xml version='1.0'?><html><img src='x'/></html>",
         &["E /d/x"],
+    );
+}
+
+/// Fails if a page of XML is read as if its self-closed tags were open, or one of HTML as if they were not.
+#[test]
+fn pages_of_xml_have_self_closed_tags() {
+    let body = "<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><head><title/><script src='/a.js'/>\
+        <link rel='stylesheet' href='/a.css'/></head><body><a href='/b.html'>b</a></body></html>";
+    let all = ["E /a.js", "E /a.css", "L /b.html"];
+    check("application/xhtml+xml", body, &all);
+    check(
+        "application/xml",
+        &body.replace("?>", "?><!DOCTYPE html>"),
+        &all,
+    );
+    check("text/html", body, &[]);
+}
+
+/// Fails if values of forms that look like addresses of pages are no guesses, or other values are.
+#[test]
+fn values_of_forms_may_be_links() {
+    page(
+        "<form><input type=hidden value='/next/page.html'><input value=name><button value='http://b.dk/x'>",
+        &["X /next/page.html", "X http://b.dk/x"],
     );
 }
 

@@ -28,6 +28,7 @@ mod mounts;
 mod politeness;
 mod power;
 mod protocols;
+mod room;
 mod services;
 mod sites;
 mod support;

@@ -255,7 +255,7 @@ fn response_without_status_line_is_body() {
     for body in [
         "<html>hello",
         "HTML\r\n\r\nx",
-        "\r\nHTTP/1.1 200 OK\r\n\r\n",
+        "\r\nHTML/1.1 200 OK\r\n\r\n",
         "I",
     ] {
         let reading = read_all_ways(false, body.as_bytes());

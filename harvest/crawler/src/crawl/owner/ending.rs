@@ -23,6 +23,12 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The interval at which the running time is written when nothing else is.
 const KEEP_RUNNING: Duration = Duration::from_secs(10);
 
+/// The bytes of a body from which on it is ended while there is still room on the disk.
+const LARGE_BODY: u64 = 64 << 20;
+
+/// The bytes of a body from which on it may be ended where there is no room.
+const LEAST_BODY: u64 = 1 << 20;
+
 /// The most failing seeds that people are notified of while the crawl runs.
 const MOST_TOLD_SEEDS: usize = 20;
 
@@ -74,6 +80,7 @@ impl CrawlOwner {
         let now = self.now();
         // An upload, or a person, makes room.
         let space = Space::measure_space(&self.directory).map_err(RecorderError::from)?;
+        self.limit_bodies(space.free);
         let lacked_space = self.progress.lacks_space;
         self.progress.lacks_space = space.free < self.min_free;
         if !self.progress.lacks_space {
@@ -120,6 +127,28 @@ impl CrawlOwner {
         self.progress.retired_queues = frontier.retired_queues() as u64;
         self.progress.queues = frontier.queue_lengths();
         Ok(())
+    }
+
+    /// Says how large a body may be. A large one ends where it has taken as much of the disk as is left, since its records
+    /// take as much again: it is recorded up to there, and is not asked for again. Where there is no room at all the
+    /// largest one ends first, and makes room for the others.
+    fn limit_bodies(&self, free: u64) {
+        let fetching = self
+            .in_flight
+            .values()
+            .filter_map(|flight| flight.fetching.as_ref());
+        let received = fetching.map(|fetching| fetching.received.load(Ordering::Relaxed));
+        let largest = received.max().unwrap_or(0);
+        let room = if free < self.min_free {
+            (largest / 2).max(LEAST_BODY)
+        } else {
+            // Half of what was free before it came.
+            (free - self.min_free)
+                .saturating_add(largest)
+                .max(2 * LARGE_BODY)
+                / 2
+        };
+        self.room.store(room, Ordering::Relaxed);
     }
 
     pub(super) fn count_quarantined(&self) -> u64 {

@@ -92,6 +92,7 @@ async fn ask(
         limits,
         directory: &std::env::temp_dir(),
         received: &AtomicU64::new(0),
+        room: &AtomicU64::new(u64::MAX),
     };
     connection
         .exchange_request(&request, means, &Clock::system_clock())
