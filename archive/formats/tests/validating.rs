@@ -56,6 +56,19 @@ fn valid_record_is_not_flagged() {
     );
 }
 
+/// Fails if a URI that a browser writes, and a crawler must, counts as a breach, or passes without a word.
+#[test]
+fn uri_of_a_browser_is_a_warning() {
+    for query in ["f[]=1", "a|b", "{y}", "`b`", "a^b", "100%", "c\\d"] {
+        let found = in_file(&GOOD.replacen("a=%20b", query, 1));
+        assert_eq!(
+            short(&found),
+            [(Rule::Syntax, RuleSeverity::Warning, "5.14")],
+            "{query}"
+        );
+    }
+}
+
 /// Fails if a breach of the standard is not flagged, or is flagged with the clause of another rule.
 #[test]
 fn breach_of_standard_is_flagged_with_its_clause() {

@@ -92,6 +92,7 @@ impl FromStr for SurtPrefix {
             && !host.is_empty()
             && host.chars().all(is_host)
             && path.chars().all(|c| c.is_ascii_graphic())
+            && has_port_of_digits(host)
             && (path.is_empty() || is_whole(host));
         if !is_valid {
             return Err(invalid());
@@ -118,14 +119,30 @@ fn is_whole(host: &str) -> bool {
     host.starts_with('[') || name.ends_with(',') || name.parse::<Ipv4Addr>().is_ok()
 }
 
-/// Returns a prefix that lacks nothing but the comma before its closing parenthesis, with it.
+/// Returns whether nothing but digits stands behind the colon of a port.
+fn has_port_of_digits(host: &str) -> bool {
+    let behind = host.rsplit_once(']').map_or(host, |(_, behind)| behind);
+    let is_address = host.starts_with('[') && !host.contains(']');
+    let mut parts = behind.split(':').skip(1);
+    is_address
+        || parts
+            .next()
+            .is_none_or(|port| port.bytes().all(|b| b.is_ascii_digit()))
+            && parts.next().is_none()
+}
+
+/// Returns a prefix that lacks nothing but the comma before its closing parenthesis, or has one behind its port, as it
+/// should be.
 fn with_comma(text: &str) -> Option<String> {
     let (before, path) = text.split_once(')')?;
     let (scheme, host) = before.split_once("://(")?;
     let (name, port) = host.find(':').map_or((host, ""), |at| host.split_at(at));
-    if name.is_empty() || name.ends_with(',') {
+    let is_right = name.ends_with(',') && !port.ends_with(',');
+    if name.is_empty() || is_right {
         return None;
     }
+    let name = name.trim_end_matches(',');
+    let port = port.trim_end_matches(',');
     let whole: SurtPrefix = format!("{scheme}://({name},{port}){path}").parse().ok()?;
     Some(format!("`{whole}`"))
 }
@@ -315,6 +332,8 @@ mod tests {
             ("HTTPS://(DK,Example,)/A", "http://(dk,example,)/A"),
             (" http://(127.0.0.1)/ ", "http://(127.0.0.1)/"),
             ("http://([::1])/", "http://([::1])/"),
+            ("http://([::1]:80", "http://([::1]:80"),
+            ("http://([::", "http://([::"),
             ("ftp://(dk,example,:2121)/", "ftp://(dk,example,:2121)/"),
         ] {
             assert_eq!(text.parse::<SurtPrefix>().unwrap().as_str(), expected);
@@ -327,6 +346,8 @@ mod tests {
             ("http://()/", "for example"),
             ("http://(dk,example,www)/a", "`http://(dk,example,www,)/a`"),
             ("http://(dk,example:81)", "`http://(dk,example,:81)`"),
+            ("http://(dk,example,:81,)/a", "`http://(dk,example,:81)/a`"),
+            ("http://(dk,example,:81,", "for example"),
             ("http://(dk,example,)/a b", "for example"),
             ("http://(dk,blåbær,", "for example"),
             ("://(dk,", "for example"),

@@ -76,6 +76,11 @@ impl ContentKind {
     }
 }
 
+/// Returns whether a page of this `Content-Type` is XML to browsers, and no HTML.
+pub fn is_xml_page(content_type: Option<&[u8]>) -> bool {
+    essence(content_type) == "application/xhtml+xml"
+}
+
 /// Returns whether a `Content-Type` names the kind of a document, so that its bytes need not be looked at.
 pub fn names_kind(content_type: Option<&[u8]>) -> bool {
     !UNKNOWN.contains(&essence(content_type).as_str())

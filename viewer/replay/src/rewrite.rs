@@ -19,6 +19,7 @@
 //!     time: "20200101000000".parse()?,
 //!     url: "http://a.dk/x/".parse()?,
 //!     encoding: encoding_rs::UTF_8,
+//!     is_xml: false,
 //!     mode: PageMode::NoScript { banner: String::new() },
 //!     memory: 1 << 20,
 //! });
@@ -44,6 +45,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use archive_formats::date::Stamp;
+use archive_formats::xhtml::SelfClosedTags;
 use encoding_rs::{Decoder, Encoding};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings};
 use parking_lot::Mutex;
@@ -85,6 +87,8 @@ pub struct PageOptions {
     pub url: Url,
     /// The charset of the page; [`page_encoding`] finds it.
     pub encoding: &'static Encoding,
+    /// Whether the server said that the page is XML: browsers have read it so, and now read it as HTML.
+    pub is_xml: bool,
     /// The way in which the page is rewritten.
     pub mode: PageMode,
     /// The most bytes that are held at once: a tag, a style sheet within the page.
@@ -109,6 +113,8 @@ pub struct PageRewriter {
     output: Arc<Mutex<Vec<u8>>>,
     /// The decoder for charsets in which a tag is not ASCII: the page becomes UTF-8.
     decoder: Option<Decoder>,
+    /// Of a page that is XML.
+    tags: Option<SelfClosedTags>,
     encoding: &'static Encoding,
     memory: usize,
 }
@@ -133,12 +139,14 @@ impl PageRewriter {
             ),
         };
         let output = Arc::new(Mutex::new(Vec::new()));
+        let tags = options.is_xml.then(SelfClosedTags::default);
         let page = Page::new(options, false);
         let memory_settings = MemorySettings::new().with_max_allowed_memory_usage(memory);
         Self {
             rewriter: page::page_rewriter(page, encoding, memory_settings, Arc::clone(&output)),
             output,
             decoder,
+            tags,
             encoding: encoding.into(),
             memory,
         }
@@ -156,8 +164,14 @@ impl PageRewriter {
     /// Fails if the page needs too much memory, and then for all that follows.
     pub fn write_bytes(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), RewriteError> {
         let mut rewriter = self.rewriter.take().ok_or(RewriteError::Ended)?;
-        let written = match self.decode(bytes, false) {
-            Some(text) => rewriter.write(text.as_bytes()),
+        let text = self.decode(bytes, false);
+        let bytes = text.as_ref().map_or(bytes, |text| text.as_bytes());
+        let written = match &mut self.tags {
+            Some(tags) => {
+                let mut html = Vec::with_capacity(bytes.len());
+                tags.push(bytes, &mut html);
+                rewriter.write(&html)
+            }
             None => rewriter.write(bytes),
         };
         self.drain(out);
@@ -172,10 +186,17 @@ impl PageRewriter {
     /// Fails if the page needs too much memory, or if it has ended before.
     pub fn end_page(mut self, out: &mut Vec<u8>) -> Result<(), RewriteError> {
         let mut rewriter = self.rewriter.take().ok_or(RewriteError::Ended)?;
-        let written = match self.decode(&[], true) {
-            Some(text) => rewriter.write(text.as_bytes()),
-            None => Ok(()),
-        };
+        let mut last = self
+            .decode(&[], true)
+            .map(String::into_bytes)
+            .unwrap_or_default();
+        if let Some(mut tags) = self.tags.take() {
+            let mut html = Vec::new();
+            tags.push(&last, &mut html);
+            tags.finish(&mut html);
+            last = html;
+        }
+        let written = rewriter.write(&last);
         let ended = written.and_then(|()| rewriter.end());
         self.drain(out);
         ended.map_err(|_error| RewriteError::Memory(self.memory))

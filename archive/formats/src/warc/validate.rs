@@ -303,13 +303,23 @@ impl Check<'_> {
             self.error(Rule::Repeated, "5.1", words);
         }
         let is_second = edition == Edition::Second;
-        let mut wrong = values
+        let wrong = values
             .iter()
             .filter_map(|value| Some((value, rules.form.check_value(value, is_second).err()?)));
-        if let Some((value, words)) = wrong.next() {
-            let value = excerpt(&String::from_utf8_lossy(value));
-            let words = format!("{name}: {words}: {value:?}{}", more(wrong.count()));
-            self.error(Rule::Syntax, clause, words);
+        // What a browser asks for is what replay is asked for: a crawler that writes another URI loses the page.
+        let is_tolerated =
+            |value: &Vec<u8>| rules.form == syntax::Form::Uri && syntax::is_browser_uri(value);
+        let (tolerated, wrong): (Vec<_>, Vec<_>) =
+            wrong.partition(|(value, _)| is_tolerated(value));
+        for (found, severity) in [
+            (wrong, RuleSeverity::Error),
+            (tolerated, RuleSeverity::Warning),
+        ] {
+            if let Some((value, words)) = found.first() {
+                let value = excerpt(&String::from_utf8_lossy(value));
+                let words = format!("{name}: {words}: {value:?}{}", more(found.len() - 1));
+                self.add(Rule::Syntax, severity, clause, words);
+            }
         }
     }
 

@@ -175,12 +175,14 @@ pub(super) fn archived_page(input: &[u8]) {
             first: String::new(),
         },
     ] {
+        let is_xml = body.len() % 2 == 1;
         let rewrite = |size: usize| {
             let mut rewriter = PageRewriter::new(PageOptions {
                 addresses: addresses.clone(),
                 time,
                 url: "http://a.dk/x/".parse().unwrap(),
                 encoding,
+                is_xml,
                 mode: mode.clone(),
                 memory: 1 << 20,
             });

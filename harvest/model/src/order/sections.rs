@@ -321,7 +321,8 @@ section! {
         /// Name servers, such as "127.0.0.1:53"; without one those of this machine.
         #[serde(with = "text::list")]
         servers: Vec<NameServer> = Vec::new(),
-        /// The time that an address holds before it is asked for again.
+        /// The longest time that an address holds before it is asked for again; it holds for as long as the name server
+        /// says, and for a minute at least.
         validity: Period = Period::from_secs(6 * 60 * 60),
     }
 }

@@ -63,6 +63,9 @@ const SETTINGS_OF_JOB: [&str; 14] = [
     "collection",
 ];
 
+/// The longest name of a harvest that a command line gives it, in bytes.
+const LONGEST_NAME: usize = 500;
+
 /// The directory of jobs, unless another one is named.
 const BASE: &str = "holdfast-crawls";
 
@@ -355,6 +358,11 @@ impl Crawl {
             .with_seeds(seeds)
             .with_order(order);
         job.collection.clone_from(&self.collection);
+        job.harvest.name = command_words();
+        job.harvest.template = match &self.order {
+            Some(path) => path.display().to_string(),
+            None => "default".to_owned(),
+        };
         let base = self.keep.clone().unwrap_or_else(|| PathBuf::from(BASE));
         let run = RunSettings {
             stores_nothing: self.no_store,
@@ -454,6 +462,17 @@ impl Crawl {
         order.check().map_err(wrong)?;
         Ok(order)
     }
+}
+
+/// Returns the words of the command line, for the documentation of the crawl; of a long one its beginning.
+fn command_words() -> String {
+    let words = std::env::args_os().skip(1);
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let words = format!("holdfast {}", words.join(" "));
+    let end = words.floor_char_boundary(LONGEST_NAME);
+    words.get(..end).unwrap_or_default().to_owned()
 }
 
 /// Reads a pause: a duration with its unit, or a number of milliseconds.

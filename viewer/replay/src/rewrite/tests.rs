@@ -14,8 +14,25 @@ fn options(mode: PageMode) -> PageOptions {
         time: "20200101000000".parse().unwrap(),
         url: "http://a.dk/x/y?z".parse().unwrap(),
         encoding: UTF_8,
+        is_xml: false,
         mode,
         memory: 1 << 20,
+    }
+}
+
+/// Fails if the text of a page of XML is shown as the content of an element that was over.
+#[test]
+fn page_of_xml_has_self_closed_tags() {
+    let page = "<title/><a name='x'/><textarea/><p>text</p><img src='/i.png'/>";
+    let expected = "<title></title><a name='x'></a><textarea></textarea><p>text</p>\
+        <img src=\"/all/20200101000000im_/http://a.dk/i.png\" />";
+    for length in 1..page.len() {
+        let options = PageOptions {
+            is_xml: true,
+            ..options(no_script())
+        };
+        let shown = String::from_utf8(in_pieces(page.as_bytes(), options, length)).unwrap();
+        assert_eq!(shown, expected, "in pieces of {length}");
     }
 }
 

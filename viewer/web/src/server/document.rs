@@ -11,7 +11,7 @@ use archive_formats::date::Stamp;
 use archive_formats::http::{DecodeLimits, Head};
 use url::Url;
 use viewer_replay::banner::{Banner, CaptureFault, fault_note};
-use viewer_replay::content::ContentKind;
+use viewer_replay::content::{ContentKind, is_xml_page};
 use viewer_replay::request::Addresses;
 use viewer_replay::response::decoded_entity;
 use viewer_replay::rewrite::{
@@ -189,6 +189,7 @@ impl DocumentPlan {
             time: self.time,
             url: self.url,
             encoding,
+            is_xml: is_xml_page(self.content_type.as_deref()),
             mode,
             memory: PAGE_MEMORY,
         });

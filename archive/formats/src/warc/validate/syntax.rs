@@ -106,6 +106,19 @@ fn is_uri(value: &[u8]) -> bool {
         })
 }
 
+/// Returns whether a value is a URI as browsers write it (URL Standard, "URL serializing"): with characters in its path
+/// and query that RFC 3986 wants escaped, such as `[`, `|` and a `%` that begins no escape.
+pub(super) fn is_browser_uri(value: &[u8]) -> bool {
+    let is_web = ["http://", "https://"].iter().any(|scheme| {
+        let begin = value.get(..scheme.len());
+        begin.is_some_and(|begin| begin.eq_ignore_ascii_case(scheme.as_bytes()))
+    });
+    is_web
+        && value
+            .iter()
+            .all(|byte| byte.is_ascii_graphic() && !b"\"<>".contains(byte))
+}
+
 /// Returns whether square brackets stand nowhere but around an address that is the host.
 fn has_brackets_in_place(rest: &[u8]) -> bool {
     let is_bracket = |byte: &u8| b"[]".contains(byte);
