@@ -3,6 +3,7 @@
 //! Owns when an exchange has taken too long, and when a connection can be used again. Does not know why something is
 //! fetched.
 
+pub mod bandwidth;
 mod http2;
 mod incoming;
 pub mod receive;
@@ -11,7 +12,7 @@ pub mod tls;
 mod wire;
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -21,9 +22,10 @@ use jiff::Timestamp;
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::{AlertDescription, PeerIncompatible};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
+use self::bandwidth::Bandwidth;
 use self::http2::FrameConnection;
 use self::incoming::{ExchangeTimer, IncomingResponse};
 use self::receive::{HttpResponse, ReceiveLimits, ResponseReceiver, Truncation};
@@ -70,6 +72,38 @@ pub struct ExchangeMeans<'a> {
     pub received: &'a AtomicU64,
     /// The most bytes that a body may have for want of room on the disk; it changes while they come.
     pub room: &'a AtomicU64,
+    /// The bandwidth that all connections share.
+    pub bandwidth: &'a Bandwidth,
+}
+
+/// The ends of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionEnds {
+    /// The host.
+    pub host: SocketAddr,
+    /// The address of this machine that the host sees; `None`: any.
+    pub own: Option<IpAddr>,
+}
+
+impl From<SocketAddr> for ConnectionEnds {
+    fn from(host: SocketAddr) -> Self {
+        Self { host, own: None }
+    }
+}
+
+impl ConnectionEnds {
+    async fn connect(self) -> io::Result<TcpStream> {
+        let Some(own) = self.own else {
+            return TcpStream::connect(self.host).await;
+        };
+        let socket = if self.host.is_ipv4() {
+            TcpSocket::new_v4()
+        } else {
+            TcpSocket::new_v6()
+        }?;
+        socket.bind(SocketAddr::new(own, 0))?;
+        socket.connect(self.host).await
+    }
 }
 
 /// The reason why there is no response at all.
@@ -244,11 +278,13 @@ impl HostConnection {
     /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and
     /// [`ExchangeError::Http2`].
     pub async fn open_connection(
-        address: SocketAddr,
+        ends: impl Into<ConnectionEnds>,
         tls: Option<(&TlsClient, ServerName<'static>, ProtocolOffer)>,
         limits: &ExchangeLimits,
         clock: &Clock,
     ) -> Result<Self, ExchangeError> {
+        let ends = ends.into();
+        let address = ends.host;
         // A host behind a wall that drops packets may be there again later, as one that refuses.
         let late = |_| ExchangeError::Connect {
             address,
@@ -257,7 +293,7 @@ impl HostConnection {
                 format!("no answer within {:?}", limits.connect),
             ),
         };
-        let stream = clock.run_with_timeout(limits.connect, TcpStream::connect(address));
+        let stream = clock.run_with_timeout(limits.connect, ends.connect());
         let stream = stream.await.map_err(late)?;
         let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
         // Without it a request in two writes waits for the answer to the first one.
@@ -338,6 +374,7 @@ impl HostConnection {
             directory,
             received,
             room,
+            bandwidth,
         } = means;
         let address = self.address;
         let began = clock.now();
@@ -348,6 +385,7 @@ impl HostConnection {
             start,
             received,
             room,
+            bandwidth,
         };
         let receiver =
             ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());
@@ -409,6 +447,7 @@ async fn exchange_text(
             Some(Err(_)) => return Ok(incoming.end_by_disconnect()),
             Some(Ok(count)) => {
                 incoming.take_bytes(buffer.get(..count).unwrap_or_default(), timer)?;
+                timer.bandwidth.pace(count as u64, timer.clock).await;
             }
             None => return Ok(incoming.end_by_timeout()),
         }

@@ -14,16 +14,19 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use archive_daemon::clock::{Clock, NoChance};
+use archive_model::ByteSize;
 use harvest_model::CrawlOrder;
-use harvest_model::order::Http2Use;
+use harvest_model::order::{HeaderFieldText, Http2Use};
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use url::Url;
 
+use crate::exchange::bandwidth::Bandwidth;
 use crate::exchange::request::{HttpRequest, InvalidHeaderField, referer_field};
 use crate::exchange::tls::{ProtocolOffer, TlsClient, TlsSession};
 use crate::exchange::{
-    Exchange, ExchangeError, ExchangeLimits, ExchangeMeans, HostConnection, HttpProtocol,
+    ConnectionEnds, Exchange, ExchangeError, ExchangeLimits, ExchangeMeans, HostConnection,
+    HttpProtocol,
 };
 
 /// The longest time that a connection waits for its next request: servers close it about then.
@@ -123,7 +126,10 @@ struct IdleConnection {
 /// ```
 #[derive(Debug)]
 pub struct Fetcher {
-    fields: Vec<(&'static str, String)>,
+    fields: Vec<(String, String)>,
+    /// The address of this machine that hosts see.
+    source: Option<IpAddr>,
+    bandwidth: Bandwidth,
     tls: TlsClient,
     scratch: PathBuf,
     clock: Clock,
@@ -152,16 +158,25 @@ impl Fetcher {
             version,
             scratch,
         } = settings;
-        let mut fields = vec![
-            ("User-Agent", order.user_agent(version)),
-            ("Accept", "*/*".to_owned()),
-        ];
-        if order.http.accept_compression {
-            fields.push(("Accept-Encoding", "gzip, deflate".to_owned()));
+        let mut fields = vec![("User-Agent".to_owned(), order.user_agent(version))];
+        let own = order.http.fields.iter().map(HeaderFieldText::parts);
+        let own: Vec<(String, String)> = own.collect();
+        if !own
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("accept"))
+        {
+            fields.push(("Accept".to_owned(), "*/*".to_owned()));
         }
-        fields.extend(order.http.from.clone().map(|from| ("From", from)));
+        if order.http.accept_compression {
+            fields.push(("Accept-Encoding".to_owned(), "gzip, deflate".to_owned()));
+        }
+        let from = order.http.from.clone();
+        fields.extend(from.map(|from| ("From".to_owned(), from)));
+        fields.extend(own);
         Self {
             fields,
+            source: order.http.source_address,
+            bandwidth: Bandwidth::limited_to(order.limits.max_bandwidth.map(ByteSize::bytes)),
             tls,
             scratch,
             clock,
@@ -269,6 +284,7 @@ impl Fetcher {
             directory: &self.scratch,
             received: &fetch.received,
             room: &fetch.room,
+            bandwidth: &self.bandwidth,
         };
         connection
             .exchange_request(request, means, &self.clock)
@@ -290,7 +306,11 @@ impl Fetcher {
         } else {
             None
         };
-        Ok(HostConnection::open_connection(address, tls, &fetch.limits, &self.clock).await?)
+        let ends = ConnectionEnds {
+            host: address,
+            own: self.source,
+        };
+        Ok(HostConnection::open_connection(ends, tls, &fetch.limits, &self.clock).await?)
     }
 
     fn finish(
@@ -313,8 +333,9 @@ impl Fetcher {
 
     fn request(&self, fetch: &FetchRequest) -> Result<HttpRequest, InvalidHeaderField> {
         let own = self.fields.iter();
-        let mut fields: Vec<(&str, &str)> =
-            own.map(|(name, value)| (*name, value.as_str())).collect();
+        let mut fields: Vec<(&str, &str)> = own
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
         let page = fetch.referer.as_deref();
         let referer = page.and_then(|page| referer_field(page, &fetch.url));
         if let Some(referer) = &referer {

@@ -239,6 +239,7 @@ impl FetchProcessor {
             longest: order.limits.total.duration(),
             limits: ExtractionLimits {
                 max_links: order.extraction.max_links,
+                obeys_nofollow: order.extraction.obey_nofollow,
                 ..ExtractionLimits::default()
             },
             scratch: RecordWriterPool::new(scratch, order.files.compress),

@@ -21,6 +21,7 @@ pub(crate) fn header_links(head: &Head, outlinks: &mut Outlinks<'_>) {
             b"content-location" => {
                 outlinks.add_reference(&value, Hop::Inferred, "Content-Location:");
             }
+            b"x-robots-tag" => outlinks.note_robots(&value),
             b"refresh" => {
                 if let Some(target) = references::refresh_target(&value) {
                     outlinks.add_reference(target, Hop::Redirect, "Refresh:");

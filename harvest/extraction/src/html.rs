@@ -185,8 +185,16 @@ impl<'p, 'd> PageParser<'p, 'd> {
             }
             _ => {}
         }
+        let is_nofollow = self.outlinks.obeys_nofollow()
+            && value(element, "rel").is_some_and(|relations| {
+                let mut words = relations.split_ascii_whitespace();
+                words.any(|word| word.eq_ignore_ascii_case("nofollow"))
+            });
         for attribute in element.attributes() {
             let key = attribute.name();
+            if is_nofollow && key == "href" {
+                continue;
+            }
             if let Some(role) = roles::role_of(&name, &key) {
                 let value = attribute.value();
                 self.attribute(role, &entities::decode_entities(&value));
@@ -251,6 +259,9 @@ impl<'p, 'd> PageParser<'p, 'd> {
         if is_refresh && let Some(target) = references::refresh_target(&content) {
             self.outlinks
                 .add_reference(target, Hop::Redirect, "meta/@content");
+        }
+        if value(element, "name").is_some_and(|name| name.trim().eq_ignore_ascii_case("robots")) {
+            self.outlinks.note_robots(&content);
         }
         let names = ["property", "name", "itemprop"];
         for name in names.iter().filter_map(|name| value(element, name)) {

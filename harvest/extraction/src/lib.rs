@@ -102,6 +102,8 @@ pub struct ExtractionLimits {
     pub max_manifest_links: usize,
     /// The most bytes that are read of a document, and of what its streams inflate to.
     pub bytes: u64,
+    /// Whether links are left that the page asks not to follow.
+    pub obeys_nofollow: bool,
     /// The most bytes that are held at once: a tag of HTML, a script, a style sheet, a file of JSON or PDF.
     pub memory: usize,
 }
@@ -113,6 +115,7 @@ impl Default for ExtractionLimits {
             max_links: 6000,
             max_manifest_links: 50_000,
             bytes: 64 << 20,
+            obeys_nofollow: false,
             memory: 8 << 20,
         }
     }
@@ -166,6 +169,9 @@ pub fn extract_links(
         limits.max_links
     };
     let mut outlinks = Outlinks::new(document.url, max_links);
+    if limits.obeys_nofollow {
+        outlinks.obey_nofollow();
+    }
     let mut annotations = Vec::new();
     let mut charset = None;
     for head in document.interim.iter().chain(document.head) {

@@ -34,6 +34,10 @@ pub(crate) struct Outlinks<'a> {
     early_bytes: usize,
     /// Whether the document may name a base yet.
     awaits_base: bool,
+    /// Whether links are left that the page asks not to follow.
+    obeys_nofollow: bool,
+    /// Whether the page asks not to follow any of them.
+    is_nofollow: bool,
     max_links: usize,
     discarded: u64,
     too_long: u64,
@@ -52,6 +56,8 @@ impl<'a> Outlinks<'a> {
             early: Vec::new(),
             early_bytes: 0,
             awaits_base: false,
+            obeys_nofollow: false,
+            is_nofollow: false,
             max_links,
             discarded: 0,
             too_long: 0,
@@ -156,8 +162,29 @@ impl<'a> Outlinks<'a> {
         self.links.push(Link { url, hop, context });
     }
 
+    /// Leaves links from now on that the page asks not to follow.
+    pub(crate) const fn obey_nofollow(&mut self) {
+        self.obeys_nofollow = true;
+    }
+
+    /// Returns whether links are left that the page asks not to follow.
+    pub(crate) const fn obeys_nofollow(&self) -> bool {
+        self.obeys_nofollow
+    }
+
+    /// Takes note of what a page asks of robots, in a `robots` meta element or in `X-Robots-Tag`: `noindex, nofollow`.
+    pub(crate) fn note_robots(&mut self, directives: &str) {
+        let mut words = directives.split([',', ':', ' ']).map(str::trim);
+        self.is_nofollow |= words
+            .any(|word| word.eq_ignore_ascii_case("nofollow") || word.eq_ignore_ascii_case("none"));
+    }
+
     /// Returns the links, and the number of those that were beyond the limit; one that stands there twice counts twice.
-    pub(crate) fn finish(self) -> (Vec<Link>, u64) {
+    pub(crate) fn finish(mut self) -> (Vec<Link>, u64) {
+        if self.obeys_nofollow && self.is_nofollow {
+            self.links
+                .retain(|link| !matches!(link.hop, Hop::Link | Hop::Submit));
+        }
         (self.links, self.discarded)
     }
 }

@@ -73,6 +73,8 @@ impl ScopeDecision {
 pub struct Scope {
     /// The prefixes of what is crawled: those of the seeds.
     pub accepted: SurtPrefixes,
+    /// Expressions; a URI that matches one as a whole is accepted, too.
+    pub accepted_expressions: TrapList,
     /// The prefixes of what is left out.
     pub rejected: SurtPrefixes,
     /// The crawler traps.
@@ -116,6 +118,7 @@ impl Default for Scope {
     fn default() -> Self {
         Self {
             accepted: SurtPrefixes::default(),
+            accepted_expressions: TrapList::default(),
             rejected: SurtPrefixes::default(),
             traps: TrapList::default(),
             max_hops: 20,
@@ -167,7 +170,7 @@ impl Scope {
             ScopeRule::PartOfPage
         } else if hops.len() > max_hops {
             ScopeRule::TooManyHops
-        } else if self.accepted.covers(url) {
+        } else if self.accepted.covers(url) || self.accepted_expressions.catches_uri(url.as_str()) {
             ScopeRule::AcceptedPrefix
         } else {
             ScopeRule::Outside

@@ -7,6 +7,7 @@ use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract_
 use url::Url;
 
 const LIMITS: ExtractionLimits = ExtractionLimits {
+    obeys_nofollow: false,
     max_links: 100,
     max_manifest_links: 100,
     bytes: 1 << 20,

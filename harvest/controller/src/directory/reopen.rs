@@ -102,8 +102,10 @@ impl JobDirectory {
             }
             directory::remove_name(&self.path_of("metadata.json"))?;
         }
+        directory::make_unsynced(&self.path_of("action"))?;
+        // Whatever a person had asked for when it ended.
+        replace_file(&self.path_of("action").join("resume"), b"")?;
         if retries_failed {
-            directory::make_unsynced(&self.path_of("action"))?;
             replace_file(&self.path_of("action").join(RETRY_ALL), b".*\n")?;
         }
         // The crawl is over until this is gone.

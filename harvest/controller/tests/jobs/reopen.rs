@@ -68,6 +68,26 @@ async fn job_goes_on_behind_its_limit() {
     assert_eq!(job.remains(false).unwrap(), JobRemains::Nothing);
 }
 
+/// Fails if a job that a person has ended cannot go on.
+#[tokio::test]
+async fn terminated_job_goes_on() {
+    let _disk = DISK.read().await;
+    let base = tempfile::tempdir().unwrap();
+    let job = create(base.path(), site().await, "");
+    archive_durable::replace_file(&job.path_of("action").join("terminate"), b"").unwrap();
+    let environment = environment(None, Clock::system_clock());
+    let report = run(&job, &environment).await;
+    assert_eq!((report.objects, report.remaining), (0, 1), "{report:?}");
+    let job = reopened(&job);
+    job.reopen_crawl(false).unwrap();
+    let report = run(&job, &environment).await;
+    assert_eq!(
+        (report.stop_reason.as_str(), report.objects),
+        ("Finished", 5)
+    );
+    assert_eq!(names(&job.path_of("action")).len(), 0);
+}
+
 /// Fails if what could not be had is not tried again, or what was had is.
 #[tokio::test]
 async fn failures_of_an_ended_job_are_tried_again() {

@@ -156,6 +156,7 @@ impl FrameConnection {
             match part {
                 Some(Some(Ok(bytes))) => {
                     incoming.take_bytes(&bytes, timer)?;
+                    timer.bandwidth.pace(bytes.len() as u64, timer.clock).await;
                     // Fails only for more bytes than have come.
                     drop(stream.flow_control().release_capacity(bytes.len()));
                 }

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use archive_daemon::clock::Clock;
 
+use super::bandwidth::Bandwidth;
 use super::receive::{ResponseReceiver, Truncation};
 use super::{ExchangeError, ExchangeLimits};
 
@@ -19,6 +20,8 @@ pub(super) struct ExchangeTimer<'a> {
     pub(super) received: &'a AtomicU64,
     /// The most bytes that a body may have for want of room on the disk.
     pub(super) room: &'a AtomicU64,
+    /// The bandwidth that all connections share.
+    pub(super) bandwidth: &'a Bandwidth,
 }
 
 impl ExchangeTimer<'_> {

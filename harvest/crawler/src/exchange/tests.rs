@@ -68,6 +68,7 @@ async fn exchange(
         directory: &std::env::temp_dir(),
         received: &AtomicU64::new(0),
         room: &AtomicU64::new(u64::MAX),
+        bandwidth: &Bandwidth::default(),
     };
     connection.exchange_request(&request(), means, clock).await
 }
@@ -195,4 +196,20 @@ async fn silent_and_absent_hosts_are_distinguished() {
         matches!(absent, Err(ExchangeError::Connect { .. })),
         "{absent:?}"
     );
+}
+
+/// Fails if a host sees another address of this machine than it is to see.
+#[tokio::test]
+async fn host_sees_the_address_of_the_order() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let ends = ConnectionEnds {
+        host: listener.local_addr().unwrap(),
+        own: Some("127.0.0.9".parse().unwrap()),
+    };
+    let clock = Clock::system_clock();
+    let limits = ExchangeLimits::default();
+    let opened = HostConnection::open_connection(ends, None, &limits, &clock);
+    let (opened, accepted) = tokio::join!(opened, listener.accept());
+    opened.unwrap();
+    assert_eq!(accepted.unwrap().1.ip().to_string(), "127.0.0.9");
 }

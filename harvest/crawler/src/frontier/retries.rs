@@ -144,7 +144,8 @@ impl Frontier {
         Some(time_of_millisecond(key.0))
     }
 
-    /// Lets URIs of hosts come back now, without waiting for their moment; returns how many. They are read once.
+    /// Lets URIs come back now, without waiting for their moment, with all the tries that the order gives; returns how
+    /// many.
     ///
     /// # Errors
     ///
@@ -161,6 +162,7 @@ impl Frontier {
             let (key, uri) = row?;
             if Url::parse(&uri.uri).is_ok_and(|url| is_recalled(&url)) {
                 batch.delete(&self.retries, &key)?;
+                let uri = FrontierUri { tries: 0, ..uri };
                 batch.put(&self.retries, &(at, key.1), &uri)?;
                 recalled += 1;
             }

@@ -47,7 +47,13 @@ impl CrawlOrder {
     }
 
     fn check_scope(&self) -> Result<(), InvalidOrder> {
-        let own = [("scope.traps".to_owned(), &self.scope.traps)];
+        let own = [
+            ("scope.traps".to_owned(), &self.scope.traps),
+            (
+                "scope.accept_expressions".to_owned(),
+                &self.scope.accept_expressions,
+            ),
+        ];
         let overlays = self.overlays.iter().zip(0..);
         let overlays =
             overlays.map(|(overlay, number)| (format!("overlay.{number}.traps"), &overlay.traps));

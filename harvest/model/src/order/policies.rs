@@ -44,6 +44,7 @@ impl CrawlOrder {
         let overlays = self.overlays.iter().map(Overlay::scope_overlay);
         Ok(Scope {
             accepted,
+            accepted_expressions: TrapList::new(&self.scope.accept_expressions)?,
             rejected,
             traps: TrapList::new(&self.scope.traps)?,
             max_hops: self.scope.max_hops,

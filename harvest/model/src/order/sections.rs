@@ -3,6 +3,7 @@
 //! Owns what can be said in an order. The comments here are those of the documented file. What a value means is decided
 //! by the policy that it becomes.
 
+use std::net::IpAddr;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use harvest_policy::traps::TrapExpression;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::header_field::HeaderFieldText;
 use super::name_server::NameServer;
 use super::section::section;
 use crate::text;
@@ -121,6 +123,9 @@ section! {
         /// Prefixes in SURT form that are accepted beside those of the seeds, such as `http://(dk,example,`.
         #[serde(with = "text::list")]
         accept: Vec<SurtPrefix> = Vec::new(),
+        /// Regular expressions; a URI is accepted, too, if all of it matches one.
+        #[serde(with = "text::list")]
+        accept_expressions: Vec<TrapExpression> = Vec::new(),
         /// Prefixes in SURT form that are rejected.
         #[serde(with = "text::list")]
         reject: Vec<SurtPrefix> = Vec::new(),
@@ -215,6 +220,8 @@ section! {
         max_objects: Option<u64> = None,
         /// The most bytes of the job, as they are recorded.
         max_bytes: Option<ByteSize> = None,
+        /// The most bytes a second of the whole job; slower fetches take longer, as `total` counts it.
+        max_bandwidth: Option<ByteSize> = None,
         /// The longest time of the job.
         max_time: Option<Period> = None,
         /// The longest time without a finished URI, while only tries that failed before are left: then the crawl ends.
@@ -258,6 +265,12 @@ section! {
         contact: Option<Url> = None,
         /// A mail address for the field From.
         from: Option<String> = None,
+        /// Further fields of every request, such as "Accept-Language: da, en;q=0.5". `Accept` takes the place of the one
+        /// that is sent otherwise.
+        #[serde(with = "text::list")]
+        fields: Vec<HeaderFieldText> = Vec::new(),
+        /// The address of this machine that hosts see, where it has several.
+        source_address: Option<IpAddr> = None,
         /// Whether compressed responses are asked for. They are recorded as they come.
         accept_compression: bool = false,
         /// HTTP/2: "never", "when-needed" (where a server refuses HTTP/1.1) or "always".
@@ -270,6 +283,9 @@ section! {
 section! {
     /// The links in what was fetched.
     ExtractionSettings {
+        /// Whether links are left that a page asks not to follow: `nofollow` in its `robots` meta element, in
+        /// `X-Robots-Tag`, or in the `rel` of a link. Parts of a page are fetched in any case.
+        obey_nofollow: bool = false,
         /// Whether texts in scripts are taken for links.
         scripts: bool = true,
         /// The most links of one document.

@@ -335,7 +335,11 @@ impl Crawl {
         );
         let ended = tokio::select! {
             ended = running => ended.map_err(|error| broken_off(&error, &directory))?,
-            exit = signals.watch_signals(&bar, &control) => return Ok(exit),
+            exit = signals.watch_signals(&bar, &control) => {
+                let path = directory.root().display();
+                bar.tell_user(&format!("ended at once; continue with `holdfast crawl --resume {path}`"));
+                return Ok(exit);
+            }
             never = progress::show_progress(&bar, &clock, watched) => match never {},
         };
         bar.finish();

@@ -49,6 +49,11 @@ impl CrawlOwner {
             CrawlCommand::Resume => {
                 self.recorder.set_desired_state(DesiredState::Running)?;
                 self.progress.is_paused = false;
+                if self.end == Some(CrawlEnd::Terminated) {
+                    // A crawl that a person has ended, and goes on with.
+                    self.end = None;
+                    self.ending_since = None;
+                }
                 self.last_finished = self.now();
                 Ok(Ok("the crawl resumes".to_owned()))
             }

@@ -200,3 +200,71 @@ async fn five_redirects_make_a_seed() {
         assert_eq!(next, usize::from(follows), "{redirects}");
     }
 }
+
+/// Fails if a host does not get the fields of the order, a URI that an expression accepts is left, or a
+/// page that asks not to follow its links is not heeded.
+#[tokio::test]
+async fn requests_and_links_are_as_the_order_says() {
+    let (other, told_other) = serve_requests("127.0.0.2", |_| page("other")).await;
+    let accepted = other.join("/take/1").unwrap();
+    let left = other.join("/leave/1").unwrap();
+    let links = format!(
+        "<a href={accepted}>1</a> <a href={left}>2</a> <a href=/n rel=nofollow>3</a><a href=/m>4</a>"
+    );
+    let (base, told) = serve_requests("127.0.0.1", move |request| match path_of(request) {
+        "/" => page(&links),
+        "/m" => page("<meta name=robots content='noindex, nofollow'><a href=/k>k</a><img src=/i>"),
+        _ => page("page"),
+    })
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "
+        http.fields = [\"Accept-Language: da, en;q=0.5\", \"Accept: text/html\"]
+        scope.accept_expressions = [\".*/take/.*\"]
+        networks.allow = [\"127.0.0.0/8\"]
+        extraction.obey_nofollow = true
+        ";
+    let seeds = std::slice::from_ref(&base);
+    crawl(settings(directory.path(), seeds, order)).await;
+    let request = &requests_for(&told, "/")[0];
+    for part in [
+        "\r\nAccept-Language: da, en;q=0.5\r\n",
+        "\r\nAccept: text/html\r\n",
+    ] {
+        assert!(request.contains(part), "{request}");
+    }
+    assert_eq!(request.matches("\r\nAccept: ").count(), 1, "{request}");
+    let asked = |told: &requests::Requests, path: &str| requests_for(told, path).len();
+    assert_eq!(
+        ["/", "/m", "/i", "/n", "/k"].map(|path| asked(&told, path)),
+        [1, 1, 1, 0, 0]
+    );
+    assert_eq!(
+        ["/take/1", "/leave/1"].map(|path| asked(&told_other, path)),
+        [1, 0]
+    );
+}
+
+/// Fails if a crawl takes more bytes a second than it may.
+#[tokio::test]
+async fn bandwidth_of_all_connections_is_limited() {
+    let large = page(&"x".repeat(300_000));
+    let pages = move |path: &str| match path {
+        "/" => Some(page("<img src=/1><img src=/2><img src=/3>")),
+        "/robots.txt" => None,
+        _ => Some(large.clone()),
+    };
+    let (base, _) = serve_by(Arc::new(pages)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "limits.max_bandwidth = \"1 MB\"\nqueues.connections = 3";
+    let begin = std::time::Instant::now();
+    let seeds = std::slice::from_ref(&base);
+    let outcome = crawl(settings(directory.path(), seeds, order)).await;
+    assert_eq!(outcome.progress.fetched, 4);
+    // 900 kB, of which 250 kB may come at once.
+    assert!(
+        begin.elapsed() >= Duration::from_millis(600),
+        "{:?}",
+        begin.elapsed()
+    );
+}

@@ -15,6 +15,7 @@ use super::super::receive::Truncation;
 use super::super::{Exchange, ExchangeLimits, HostConnection, HttpProtocol, MessageTransport};
 use super::*;
 use crate::exchange::ExchangeMeans;
+use crate::exchange::bandwidth::Bandwidth;
 
 /// More than the window of a connection.
 const LARGE: usize = 3 << 20;
@@ -93,6 +94,7 @@ async fn ask(
         directory: &std::env::temp_dir(),
         received: &AtomicU64::new(0),
         room: &AtomicU64::new(u64::MAX),
+        bandwidth: &Bandwidth::default(),
     };
     connection
         .exchange_request(&request, means, &Clock::system_clock())
