@@ -103,13 +103,12 @@ impl SelfClosedTags {
             Place::Text if byte == b'<' => Place::Open,
             Place::Text => Place::Text,
             Place::Open => self.opened(byte),
-            Place::Name if byte == b'>' => self.begun(),
+            Place::Name | Place::Tag(None) if byte == b'>' => self.begun(),
             Place::Name if byte.is_ascii_whitespace() => Place::Tag(None),
             Place::Name => {
                 self.note_name(byte);
                 Place::Name
             }
-            Place::Tag(None) if byte == b'>' => self.begun(),
             Place::Tag(None) if matches!(byte, b'"' | b'\'') => Place::Tag(Some(byte)),
             Place::Tag(Some(quote)) if byte == quote => Place::Tag(None),
             Place::Tag(quote) => Place::Tag(quote),
