@@ -6,7 +6,7 @@
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/holdfast/target}
 
 # What the executable is built with, as COMMAND:PACKAGE. A PATH:PACKAGE is needed where there is no such file or folder.
-BUILD_NEEDS=(c++:g++ libclang:libclang-dev)
+BUILD_NEEDS=(c++:g++ libclang:libclang-dev pkg-config:pkg-config /usr/include/openssl/ssl.h:libssl-dev)
 # The web server that the demonstration crawls, and its judge.
 DEMO_NEEDS=(b3sum:b3sum python3:python3)
 # What the tests run beside the archive.

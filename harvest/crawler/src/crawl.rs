@@ -19,6 +19,7 @@ use std::sync::atomic::AtomicU64;
 use archive_daemon::clock::{Chance, Clock, NoChance};
 use archive_daemon::thread::{OwnThread, ThreadError};
 use harvest_model::HarvestJob;
+use harvest_model::order::TlsUse;
 use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::scope::Scope;
 use harvest_policy::traps::InvalidTrap;
@@ -35,6 +36,7 @@ use self::workers::CrawlWorkers;
 use crate::archive_files::{ArchiveFileSettings, ClosedFile};
 use crate::cookies::CrawlCookies;
 use crate::dns::DnsResolver;
+use crate::exchange::old_tls::OldTlsClient;
 use crate::exchange::tls::{TlsClient, system_authorities};
 use crate::fetch::{Fetcher, FetcherSettings};
 use crate::frontier::FrontierSettings;
@@ -88,6 +90,11 @@ pub enum CrawlError {
     /// TLS.
     #[error("cannot make TLS connections: {0}")]
     Tls(#[from] rustls::Error),
+    /// TLS of old.
+    #[error(
+        "cannot use the system's OpenSSL: {0}; do without it by `http.tls = \"modern\"` in the order"
+    )]
+    OldTls(#[from] openssl::error::ErrorStack),
     /// The thread of the recorder.
     #[error(transparent)]
     Thread(#[from] ThreadError),
@@ -126,12 +133,16 @@ impl CrawlSettings {
 
     fn fetcher(&self, scratch: &Path, clock: &Clock) -> Result<Fetcher, CrawlError> {
         let tls = TlsClient::new(system_authorities())?;
+        let old_tls = match self.job.order.http.tls {
+            TlsUse::Any => Some(OldTlsClient::new()?),
+            TlsUse::Modern => None,
+        };
         let settings = FetcherSettings {
             order: &self.job.order,
             version: &self.version,
             scratch: scratch.to_owned(),
         };
-        Ok(Fetcher::new(settings, tls, clock.clone()))
+        Ok(Fetcher::new(settings, tls, old_tls, clock.clone()))
     }
 
     fn resolver(&self) -> Result<DnsResolver, CrawlError> {

@@ -6,6 +6,7 @@
 pub mod bandwidth;
 mod http2;
 mod incoming;
+pub mod old_tls;
 pub mod receive;
 pub mod request;
 pub mod tls;
@@ -28,6 +29,7 @@ use tokio_rustls::TlsConnector;
 use self::bandwidth::Bandwidth;
 use self::http2::FrameConnection;
 use self::incoming::{ExchangeTimer, IncomingResponse};
+use self::old_tls::OldTlsClient;
 use self::receive::{HttpResponse, ReceiveLimits, ResponseReceiver, Truncation};
 use self::request::HttpRequest;
 use self::tls::{ProtocolOffer, TlsClient, TlsSession};
@@ -285,20 +287,8 @@ impl HostConnection {
     ) -> Result<Self, ExchangeError> {
         let ends = ends.into();
         let address = ends.host;
-        // A host behind a wall that drops packets may be there again later, as one that refuses.
-        let late = |_| ExchangeError::Connect {
-            address,
-            source: io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no answer within {:?}", limits.connect),
-            ),
-        };
-        let stream = clock.run_with_timeout(limits.connect, ends.connect());
-        let stream = stream.await.map_err(late)?;
-        let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
-        // Without it a request in two writes waits for the answer to the first one.
-        let stream = stream.set_nodelay(true).map(|()| stream);
-        let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
+        let late = |_| late_error(address, limits);
+        let stream = open_stream(ends, limits, clock).await?;
         let Some((client, name, offer)) = tls else {
             return Ok(Self {
                 messages: MessageTransport::Text(Box::new(stream), vec![0; READ]),
@@ -313,9 +303,7 @@ impl HostConnection {
             .await;
         let stream = stream.map_err(late)?;
         let stream = stream.map_err(|source| ExchangeError::Tls { address, source })?;
-        let seconds = u64::try_from(clock.now().as_second()).unwrap_or(0);
-        let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let session = attempt.tls_session(stream.get_ref().1, &name, now);
+        let session = attempt.tls_session(stream.get_ref().1, &name, unix_time(clock));
         let wire: Box<dyn WireStream> = Box::new(stream);
         let messages = if session.protocol.as_deref() == Some(tls::HTTP2) {
             let frames = Box::pin(FrameConnection::begin_frames(wire, limits.receive.head));
@@ -328,6 +316,33 @@ impl HostConnection {
         };
         Ok(Self {
             messages,
+            address,
+            tls: Some(session),
+        })
+    }
+
+    /// Connects to a host that speaks TLS of old, by HTTP/1.1. `judge`: what measures its certificate.
+    ///
+    /// # Errors
+    ///
+    /// [`ExchangeError::Connect`], also where the host takes too long, and [`ExchangeError::Tls`].
+    pub async fn open_old_tls(
+        ends: ConnectionEnds,
+        (client, judge): (&OldTlsClient, &TlsClient),
+        name: ServerName<'static>,
+        limits: &ExchangeLimits,
+        clock: &Clock,
+    ) -> Result<Self, ExchangeError> {
+        let address = ends.host;
+        let stream = open_stream(ends, limits, clock).await?;
+        let handshake = client.connect(stream, &name, judge, unix_time(clock));
+        let handshake = clock.run_with_timeout(limits.connect, Box::pin(handshake));
+        let session = handshake
+            .await
+            .map_err(|_late| late_error(address, limits))?;
+        let (stream, session) = session.map_err(|source| ExchangeError::Tls { address, source })?;
+        Ok(Self {
+            messages: MessageTransport::Text(Box::new(stream), vec![0; READ]),
             address,
             tls: Some(session),
         })
@@ -426,6 +441,37 @@ impl HostConnection {
             response,
         })
     }
+}
+
+/// Returns the error of a host that takes too long: one behind a wall that drops packets may be there again later, as one
+/// that refuses.
+fn late_error(address: SocketAddr, limits: &ExchangeLimits) -> ExchangeError {
+    ExchangeError::Connect {
+        address,
+        source: io::Error::new(
+            io::ErrorKind::TimedOut,
+            format!("no answer within {:?}", limits.connect),
+        ),
+    }
+}
+
+async fn open_stream(
+    ends: ConnectionEnds,
+    limits: &ExchangeLimits,
+    clock: &Clock,
+) -> Result<TcpStream, ExchangeError> {
+    let address = ends.host;
+    let stream = clock.run_with_timeout(limits.connect, ends.connect());
+    let stream = stream.await.map_err(|_late| late_error(address, limits))?;
+    let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
+    // Without it a request in two writes waits for the answer to the first one.
+    let stream = stream.set_nodelay(true).map(|()| stream);
+    stream.map_err(|source| ExchangeError::Connect { address, source })
+}
+
+fn unix_time(clock: &Clock) -> UnixTime {
+    let seconds = u64::try_from(clock.now().as_second()).unwrap_or(0);
+    UnixTime::since_unix_epoch(Duration::from_secs(seconds))
 }
 
 /// Sends a request as text, and takes its response.

@@ -22,6 +22,7 @@ use rustls::pki_types::ServerName;
 use url::Url;
 
 use crate::exchange::bandwidth::Bandwidth;
+use crate::exchange::old_tls::OldTlsClient;
 use crate::exchange::request::{HttpRequest, InvalidHeaderField, referer_field};
 use crate::exchange::tls::{ProtocolOffer, TlsClient, TlsSession};
 use crate::exchange::{
@@ -35,8 +36,8 @@ const LONGEST_IDLE: Duration = Duration::from_secs(30);
 /// The most connections that wait.
 const MOST_IDLE: usize = 256;
 
-/// The most hosts that are remembered to speak HTTP/2 alone.
-const MOST_HTTP2: usize = 4096;
+/// The most hosts that are remembered of each kind that is asked in its own way.
+const MOST_REMEMBERED: usize = 4096;
 
 /// The reason why there is no response.
 #[derive(Debug, thiserror::Error)]
@@ -131,6 +132,10 @@ pub struct Fetcher {
     source: Option<IpAddr>,
     bandwidth: Bandwidth,
     tls: TlsClient,
+    /// The client for hosts that speak TLS of old; `None`: they are not harvested.
+    old_tls: Option<OldTlsClient>,
+    /// The hosts that speak nothing else.
+    old_tls_alone: Mutex<HashSet<Endpoint>>,
     scratch: PathBuf,
     clock: Clock,
     http2: Http2Use,
@@ -152,7 +157,12 @@ pub struct FetcherSettings<'a> {
 
 impl Fetcher {
     /// Makes a fetcher that has no connection yet.
-    pub fn new(settings: FetcherSettings<'_>, tls: TlsClient, clock: Clock) -> Self {
+    pub fn new(
+        settings: FetcherSettings<'_>,
+        tls: TlsClient,
+        old_tls: Option<OldTlsClient>,
+        clock: Clock,
+    ) -> Self {
         let FetcherSettings {
             order,
             version,
@@ -178,6 +188,8 @@ impl Fetcher {
             source: order.http.source_address,
             bandwidth: Bandwidth::limited_to(order.limits.max_bandwidth.map(ByteSize::bytes)),
             tls,
+            old_tls,
+            old_tls_alone: Mutex::default(),
             scratch,
             clock,
             http2: order.http.http2,
@@ -221,7 +233,7 @@ impl Fetcher {
     ) -> Result<FetchExchange, FetchError> {
         let offer = self.offer(&endpoint);
         let may_change = offer == ProtocolOffer::Http1 && self.http2 != Http2Use::Never;
-        let first = match self.open(fetch, endpoint.1, offer).await {
+        let first = match self.open(fetch, &endpoint, offer).await {
             Ok(mut connection) => {
                 let mut outcome = self.exchange(&mut connection, &request, fetch).await;
                 // A host that knows of protocols and speaks this one has selected it.
@@ -243,10 +255,10 @@ impl Fetcher {
             }
             Err(error) => return Err(error),
         };
-        if let Ok(mut connection) = self.open(fetch, endpoint.1, ProtocolOffer::Http2).await
+        if let Ok(mut connection) = self.open(fetch, &endpoint, ProtocolOffer::Http2).await
             && connection.protocol() == HttpProtocol::Http2
         {
-            self.remember_http2(&endpoint);
+            remember_host(&self.http2_alone, &endpoint);
             let exchange = self.exchange(&mut connection, &request, fetch).await?;
             return Ok(self.finish(connection, endpoint, request, exchange));
         }
@@ -263,14 +275,6 @@ impl Fetcher {
             Http2Use::WhenNeeded | Http2Use::Always => ProtocolOffer::Both,
             Http2Use::Never => ProtocolOffer::Http1,
         }
-    }
-
-    fn remember_http2(&self, endpoint: &Endpoint) {
-        let mut known = self.http2_alone.lock();
-        if known.len() >= MOST_HTTP2 {
-            known.clear();
-        }
-        known.insert(endpoint.clone());
     }
 
     async fn exchange(
@@ -294,9 +298,13 @@ impl Fetcher {
     async fn open(
         &self,
         fetch: &FetchRequest,
-        address: SocketAddr,
+        endpoint: &Endpoint,
         offer: ProtocolOffer,
     ) -> Result<HostConnection, FetchError> {
+        let ends = ConnectionEnds {
+            host: endpoint.1,
+            own: self.source,
+        };
         let tls = if fetch.url.scheme() == "https" {
             let host = fetch.url.host_str().unwrap_or_default();
             let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -306,11 +314,40 @@ impl Fetcher {
         } else {
             None
         };
-        let ends = ConnectionEnds {
-            host: address,
-            own: self.source,
-        };
-        Ok(HostConnection::open_connection(ends, tls, &fetch.limits, &self.clock).await?)
+        let name = tls.as_ref().map(|(_, name, _)| name.clone());
+        let old_tls = self.old_tls.as_ref().zip(name);
+        if let Some((client, name)) = &old_tls
+            && self.old_tls_alone.lock().contains(endpoint)
+        {
+            return Ok(self.open_old(ends, client, name, fetch).await?);
+        }
+        let opened = HostConnection::open_connection(ends, tls, &fetch.limits, &self.clock).await;
+        match (opened, old_tls) {
+            (Err(error), Some((client, name)))
+                if error.is_lasting() && !error.refuses_protocol() =>
+            {
+                match self.open_old(ends, client, &name, fetch).await {
+                    Ok(connection) => {
+                        remember_host(&self.old_tls_alone, endpoint);
+                        Ok(connection)
+                    }
+                    // The first error says more of the host.
+                    Err(_) => Err(error.into()),
+                }
+            }
+            (opened, _) => Ok(opened?),
+        }
+    }
+
+    async fn open_old(
+        &self,
+        ends: ConnectionEnds,
+        client: &OldTlsClient,
+        name: &ServerName<'static>,
+        fetch: &FetchRequest,
+    ) -> Result<HostConnection, ExchangeError> {
+        let clients = (client, &self.tls);
+        HostConnection::open_old_tls(ends, clients, name.clone(), &fetch.limits, &self.clock).await
     }
 
     fn finish(
@@ -394,6 +431,15 @@ impl Fetcher {
             waiting.push((connection, now));
         }
     }
+}
+
+/// Remembers a host that is asked in its own way.
+fn remember_host(hosts: &Mutex<HashSet<Endpoint>>, endpoint: &Endpoint) {
+    let mut hosts = hosts.lock();
+    if hosts.len() >= MOST_REMEMBERED {
+        hosts.clear();
+    }
+    hosts.insert(endpoint.clone());
 }
 
 /// Returns whether a host says that it has got no request in time (RFC 9110 §15.5.9).

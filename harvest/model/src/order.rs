@@ -27,7 +27,7 @@ pub use overlay::Overlay;
 pub use sections::{
     DedupSettings, DnsSettings, ExtractionSettings, FileSettings, Http2Use, HttpSettings,
     LimitSettings, NetworkSettings, PolitenessSettings, QuarantineSettings, QueueSettings,
-    RetrySettings, RobotsPolicy, RobotsSettings, ScopeKind, ScopeSettings, SeedRedirects,
+    RetrySettings, RobotsPolicy, RobotsSettings, ScopeKind, ScopeSettings, SeedRedirects, TlsUse,
 };
 
 /// The longest order that is read, in bytes: lists of crawler traps grow long.

@@ -29,6 +29,7 @@ mod later;
 mod login;
 mod names;
 mod odd_uris;
+mod old_tls;
 mod politeness;
 mod quarantine;
 mod requests;

@@ -147,7 +147,8 @@ impl TlsClient {
         }
     }
 
-    fn verdict(
+    /// Returns the worth of a host's certificate, which is the first of a chain.
+    pub(super) fn verdict(
         &self,
         chain: &[CertificateDer<'_>],
         name: &ServerName<'_>,

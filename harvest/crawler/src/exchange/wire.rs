@@ -9,6 +9,7 @@ use std::task::Poll;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio_openssl::SslStream;
 use tokio_rustls::client::TlsStream;
 
 /// A stream that bytes go over in both directions.
@@ -26,6 +27,12 @@ impl WireStream for TcpStream {
 impl WireStream for TlsStream<TcpStream> {
     fn socket(&self) -> Option<&TcpStream> {
         Some(self.get_ref().0)
+    }
+}
+
+impl WireStream for SslStream<TcpStream> {
+    fn socket(&self) -> Option<&TcpStream> {
+        Some(self.get_ref())
     }
 }
 

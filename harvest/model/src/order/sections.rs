@@ -78,6 +78,16 @@ pub enum Http2Use {
     Always,
 }
 
+/// The hosts that are spoken to by TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TlsUse {
+    /// Those that speak any version from 1.0 on, with any suite that encrypts.
+    Any,
+    /// Those that speak versions 1.2 and 1.3, with suites of today.
+    Modern,
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "QueueKind", rename_all = "kebab-case")]
 enum QueueKindText {
@@ -273,6 +283,9 @@ section! {
         source_address: Option<IpAddr> = None,
         /// Whether compressed responses are asked for. They are recorded as they come.
         accept_compression: bool = false,
+        /// The hosts that are spoken to by TLS: "any" (also those that speak nothing else than TLS 1.0 and 1.1 or suites that
+        /// were given up: they are asked again by the system's OpenSSL), or "modern" (TLS 1.2 and 1.3).
+        tls: TlsUse = TlsUse::Any,
         /// HTTP/2: "never", "when-needed" (where a server refuses HTTP/1.1) or "always".
         http2: Http2Use = Http2Use::WhenNeeded,
         /// Whether cookies are kept and sent (RFC 6265), while the crawl runs; a resumed crawl begins without any.
