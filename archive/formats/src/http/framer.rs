@@ -284,6 +284,11 @@ impl ResponseFramer {
         matches!(self.state, FramerState::UntilClose) && self.head.is_none()
     }
 
+    /// Returns the number of bytes of line ends that came before the heads, and are no part of any.
+    pub fn line_ends_before(&self) -> usize {
+        self.leading.len()
+    }
+
     /// Returns the heads of interim responses (`103 Early Hints`), each as it came.
     pub fn interim(&self) -> &[Vec<u8>] {
         &self.interim

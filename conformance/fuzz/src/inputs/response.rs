@@ -9,8 +9,8 @@ const HEAD_LIMIT: usize = 1 << 12;
 /// A response as the framer reads it.
 #[derive(Debug, PartialEq, Eq)]
 struct FramedResponse {
-    /// The bytes of interim responses.
-    interim: usize,
+    /// The bytes of interim responses, and of line ends before them and before the response.
+    before: usize,
     head: Vec<u8>,
     payload: Vec<u8>,
     damaged: usize,
@@ -26,6 +26,7 @@ pub(super) fn response_seeds() -> Vec<Vec<u8>> {
         "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.0 304 Not Modified\n\nHTTP",
         "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunks",
+        "\r\n\nHTTP/1.1 100 Continue\r\n\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         "ICY 200 OK\r\nicy-name: x\r\n\r\nmusic",
         "<html>no status line at all",
     ]
@@ -46,7 +47,7 @@ pub(super) fn response(input: &[u8]) {
     ) {
         return;
     }
-    let stored = &input[whole.interim..whole.taken];
+    let stored = &input[whole.before..whole.taken];
     let mut rest = stored;
     let head = Head::read_head(&mut rest, HEAD_LIMIT + 1).unwrap();
     if whole.head.is_empty() || matches!(head.status(), Some(204 | 304)) {
@@ -84,7 +85,7 @@ fn framed(input: &[u8], size: usize) -> FramedResponse {
         payload = framer.unframed().to_vec();
     }
     FramedResponse {
-        interim: framer.interim().iter().map(Vec::len).sum(),
+        before: framer.interim().iter().map(Vec::len).sum::<usize>() + framer.line_ends_before(),
         head: framer.raw_head().to_vec(),
         payload,
         damaged,
