@@ -78,7 +78,7 @@ const HTTP_CLIENTS: [&str; 14] = [
 ];
 
 /// The outside crates that are some crates' business: these name them, and no others.
-const OUTSIDE: [(&str, &[&str]); 22] = [
+const OUTSIDE: [(&str, &[&str]); 24] = [
     ("askama", &["viewer-web"]),
     ("axum", &["archive-daemon", "viewer-proxy", "viewer-web"]),
     ("bao-tree", &["archive-proof"]),
@@ -90,11 +90,13 @@ const OUTSIDE: [(&str, &[&str]); 22] = [
     ("hyper", &["viewer-proxy", "viewer-web"]),
     ("lettre", &["archive-daemon"]),
     ("lol_html", &["harvest-extraction", "viewer-replay"]),
+    ("openssl", &["harvest-crawler"]),
     ("publicsuffix", &["harvest-policy"]),
     ("quick-xml", &["harvest-extraction"]),
     ("rocksdb", &["archive-db"]),
     ("rustls", &["archive-rpc", "harvest-crawler"]),
     ("rustls-native-certs", &["harvest-crawler"]),
+    ("tokio-openssl", &["harvest-crawler"]),
     ("tokio-rustls", &["archive-rpc", "harvest-crawler"]),
     ("tracing-subscriber", &["archive-daemon"]),
     ("unic-langid", &["viewer-web"]),

@@ -60,7 +60,8 @@ fn valid_record_is_not_flagged() {
 #[test]
 fn uri_of_a_browser_is_a_warning() {
     for query in ["f[]=1", "a|b", "{y}", "`b`", "a^b", "100%", "c\\d"] {
-        let found = in_file(&GOOD.replacen("a=%20b", query, 1));
+        let mut found = in_file(&GOOD.replacen("a=%20b", query, 1));
+        found.retain(|found| found.rule != Rule::Digest);
         assert_eq!(
             short(&found),
             [(Rule::Syntax, RuleSeverity::Warning, "5.14")],

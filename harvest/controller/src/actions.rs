@@ -35,7 +35,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use self::parse::ActionRequest;
-use crate::directory::{JobDirectory, MAX_REQUEST};
+use crate::directory::{JobDirectory, MAX_REQUEST, is_temporary};
 use crate::failures::failed_uris;
 use crate::notice::{JobNotice, NoticeHandler};
 
@@ -320,15 +320,6 @@ impl<'a> ActionWatch<'a> {
             }
         }
     }
-}
-
-/// Returns whether a name is one of those that editors and copies give to files that they have not finished.
-fn is_temporary(name: &str) -> bool {
-    let extension = Path::new(name).extension();
-    let extension = extension.and_then(|extension| extension.to_str());
-    name.starts_with('.')
-        || name.ends_with('~')
-        || matches!(extension, Some("part" | "tmp" | "swp" | "new"))
 }
 
 fn ends_with_line(bytes: &[u8]) -> bool {

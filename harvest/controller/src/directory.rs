@@ -332,3 +332,12 @@ pub(crate) fn open_if_there(path: &Path) -> Result<Option<File>, JobDirectoryErr
         file => file.map(Some),
     }
 }
+
+/// Returns whether a name is one of those that editors and copies give to files that they have not finished.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    let extension = Path::new(name).extension();
+    let extension = extension.and_then(|extension| extension.to_str());
+    name.starts_with('.')
+        || name.ends_with('~')
+        || matches!(extension, Some("part" | "tmp" | "swp" | "new"))
+}

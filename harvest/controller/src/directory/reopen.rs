@@ -3,12 +3,13 @@
 //!
 //! Owns that a crawl which goes on documents itself in a metadata file of its own: one that is archived stays what it is.
 
+use archive_durable::directory::{DirectoryEntry, EntryKind};
 use archive_durable::{directory, replace_file, replace_secret};
 use harvest_crawler::crawl::CrawlEnd;
 use harvest_model::CrawlOrder;
 use harvest_model::order::{JobActivity, OrderChangeError};
 
-use super::{JobDirectory, JobDirectoryError};
+use super::{JobDirectory, JobDirectoryError, is_temporary};
 
 /// The file with the number of the metadata file.
 const METADATA_VERSION: &str = "metadata-version.json";
@@ -36,6 +37,12 @@ pub enum JobRemains {
     Nothing,
 }
 
+/// Returns whether an entry of `action` is a request: a file that its writer has finished.
+fn is_request(entry: &DirectoryEntry) -> bool {
+    let is_file = matches!(entry.kind, EntryKind::File { .. });
+    is_file && !is_temporary(&entry.name.to_string_lossy())
+}
+
 impl JobDirectory {
     /// Returns what is left to do for the job.
     ///
@@ -53,9 +60,9 @@ impl JobDirectory {
             return Ok(JobRemains::Nothing);
         }
         let remaining = outcome.remaining.values().sum();
-        let has_requests = match directory::list_names(&self.path_of("action")) {
+        let has_requests = match directory::list_directory(&self.path_of("action")) {
             Err(error) if error.is_absent() => false,
-            names => !names?.is_empty(),
+            entries => entries?.iter().any(is_request),
         };
         Ok(if remaining > 0 || has_requests {
             JobRemains::Uris {

@@ -3,6 +3,8 @@
 //! Owns that they do not keep their queue from going on, and that each comes back once, at its moment, whatever becomes
 //! of the process.
 
+use std::collections::HashMap;
+
 use archive_db::DbError;
 use harvest_policy::turns::{CrawlMoment, QueueNumber};
 use jiff::Timestamp;
@@ -137,11 +139,20 @@ impl Frontier {
         Ok(first)
     }
 
-    /// Returns the time at which the first waiting URI of a queue comes back; `None` if many others come before.
-    pub fn next_retry_of(&self, queue: QueueNumber) -> Option<Timestamp> {
-        let mut rows = self.retries.scan().ok()?.take(MOST_LOOKED_AT).flatten();
-        let (key, _) = rows.find(|((_, place), _)| place.0 == queue.0)?;
-        Some(time_of_millisecond(key.0))
+    /// Returns the time at which the first waiting URI of each queue comes back; none of a queue before which many others
+    /// come.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if they cannot be read.
+    pub fn next_retries(&self) -> Result<HashMap<QueueNumber, Timestamp>, DbError> {
+        let mut first = HashMap::new();
+        for row in self.retries.scan()?.take(MOST_LOOKED_AT) {
+            let ((due, (queue, ..)), _) = row?;
+            let due = time_of_millisecond(due);
+            first.entry(QueueNumber(queue)).or_insert(due);
+        }
+        Ok(first)
     }
 
     /// Lets URIs come back now, without waiting for their moment, with all the tries that the order gives; returns how

@@ -23,11 +23,8 @@ const GRACE: Duration = Duration::from_secs(10);
 /// The interval at which the running time is written when nothing else is.
 const KEEP_RUNNING: Duration = Duration::from_secs(10);
 
-/// The bytes of a body from which on it is ended while there is still room on the disk.
+/// The bytes of a body from which on it may be ended for want of room on the disk.
 const LARGE_BODY: u64 = 64 << 20;
-
-/// The bytes of a body from which on it may be ended where there is no room.
-const LEAST_BODY: u64 = 1 << 20;
 
 /// The most failing seeds that people are notified of while the crawl runs.
 const MOST_TOLD_SEEDS: usize = 20;
@@ -130,8 +127,8 @@ impl CrawlOwner {
     }
 
     /// Says how large a body may be. A large one ends where it has taken as much of the disk as is left, since its records
-    /// take as much again: it is recorded up to there, and is not asked for again. Where there is no room at all the
-    /// largest one ends first, and makes room for the others.
+    /// take as much again: it is recorded up to there, and is not asked for again. Where there is no room at all a large
+    /// one ends first; the others are put back, and asked for again once there is room.
     fn limit_bodies(&self, free: u64) {
         let fetching = self
             .in_flight
@@ -140,7 +137,7 @@ impl CrawlOwner {
         let received = fetching.map(|fetching| fetching.received.load(Ordering::Relaxed));
         let largest = received.max().unwrap_or(0);
         let room = if free < self.min_free {
-            (largest / 2).max(LEAST_BODY)
+            (largest / 2).max(LARGE_BODY)
         } else {
             // Half of what was free before it came.
             (free - self.min_free)

@@ -88,9 +88,14 @@ impl CrawlOwner {
         let longest = frontier.longest_queues(question.most, |name| question.is_about(name));
         let (queues, more) = longest.map_err(RecorderError::from)?;
         let waits = self.list_waits();
+        let retries = frontier.next_retries().map_err(RecorderError::from)?;
         let now = self.now();
         let entries = queues.into_iter().map(|queue| {
-            let (wait, until) = self.queue_wait(&queue, waits.get(&queue.number).copied(), now);
+            let under_way = waits.get(&queue.number).copied();
+            let (wait, until) = match self.queue_wait(&queue, under_way, now) {
+                (QueueWait::Retry, _) => (QueueWait::Retry, retries.get(&queue.number).copied()),
+                wait => wait,
+            };
             QueueView {
                 waiting: queue.size.saturating_sub(queue.deferred),
                 deferred: queue.deferred,
@@ -121,10 +126,7 @@ impl CrawlOwner {
         }
         match queue.state {
             QueueState::Retired => (QueueWait::Limit, None),
-            _ if queue.size == queue.deferred => {
-                let due = self.recorder.frontier().next_retry_of(queue.number);
-                (QueueWait::Retry, due)
-            }
+            _ if queue.size == queue.deferred => (QueueWait::Retry, None),
             QueueState::Snoozed(until) if until > now => {
                 (QueueWait::Pause, Some(self.time_of(until, now)))
             }

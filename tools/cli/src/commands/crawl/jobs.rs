@@ -18,6 +18,8 @@ use super::BASE;
 use super::status::list_jobs;
 
 /// List the jobs of a directory, the oldest first
+///
+/// The exit code is 0 whatever the state of a job is, and 1 if a directory cannot be read.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast crawl list
@@ -108,7 +110,7 @@ fn listed(path: &Path) -> Result<ListedJob, JobDirectoryError> {
 
 /// Print an order with all its keys, their defaults and what each means
 ///
-/// It can be given to --order as it is.
+/// It can be given to --order as it is. The exit code is 0.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast crawl order > order.toml")]
