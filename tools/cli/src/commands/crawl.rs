@@ -110,8 +110,8 @@ const BASE: &str = "holdfast-crawls";
 ///   NAME.free    patterns that are freed from quarantine, one on each line, as printed
 ///   NAME.retry   failures that are tried again, one rule on each line, as in NAME.reject:
 ///                `.*` for all; hosts in trouble are asked at once
-///   NAME.order   keys of the order that change, as TOML: those of [politeness], [scope],
-///                [[overlay]], and the limits of the whole job
+///   NAME.order   keys of the order that change, as TOML: those of the sections politeness and
+///                scope, overlays, and the limits of the whole job
 ///   NAME.budget  limits of domains, one on each line: DOMAIN OBJECTS BYTES; -1 is no limit;
 ///                a domain that was over its limit is resumed
 ///
