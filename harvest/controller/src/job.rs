@@ -26,6 +26,10 @@ use crate::upload::Uploader;
 /// The program that writes archive files, in their `warcinfo`.
 const SOFTWARE: &str = concat!("Holdfast/", env!("CARGO_PKG_VERSION"));
 
+/// The most names that are tried for a metadata file: an archive that claims to have all of them is not believed, and
+/// refuses the file itself when it is stored.
+const MOST_VERSIONS: u32 = 1000;
+
 /// The console of a job: what people ask of it while it runs, and what they hear of it.
 pub struct JobConsole<'a> {
     /// Further requests to the crawl.
@@ -125,7 +129,8 @@ async fn choose_metadata_name(
     }
     let first = directory.metadata_version()?;
     let mut version = first;
-    while let Ok(name) = FileName::new(&directory.metadata_name(version))
+    while version - first < MOST_VERSIONS
+        && let Ok(name) = FileName::new(&directory.metadata_name(version))
         && !directory.has_receipt(name.as_str())?
         // An archive that does not answer now is asked when the file is stored.
         && archive.stat(&name).await.is_ok()
