@@ -7,6 +7,10 @@ import re
 import urllib.parse
 
 from cdxj_indexer.main import CDXJIndexer
+from warcio.bufferedreaders import BufferedReader
+
+# warcio gives up on every encoded body where a later `brotli` than it knows is installed beside it. Its rows need no decoded body.
+BufferedReader.DECOMPRESSORS.pop("br", None)
 
 # Everything that may stand in a request as it is. The rest is a space, a control character, or no ASCII.
 PLAIN = "%/:=&?~+!$,;'@()*[]|^`{}\\\"<>"
