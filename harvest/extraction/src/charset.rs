@@ -1,7 +1,7 @@
 //! Charsets of documents: which one a document is in, and its bytes as UTF-8.
 //!
 //! Owns the order in which witnesses are asked: the byte order mark, the head of the response, the document itself
-//! within [`PRESCAN`] bytes, and a guess last. Decodes for the sake of links only.
+//! within [`PRESCAN`] bytes, and a guess last, by the first bytes that are not in ASCII. Decodes for the sake of links only.
 
 use std::io::{self, BufRead, Read};
 
@@ -25,6 +25,8 @@ const PIECE: usize = 32 << 10;
 pub(crate) struct DocumentCharset {
     pub(crate) encoding: &'static Encoding,
     pub(crate) annotations: Vec<String>,
+    /// Whether nothing says which charset it is.
+    pub(crate) is_guess: bool,
 }
 
 impl DocumentCharset {
@@ -59,6 +61,7 @@ impl DocumentCharset {
         let mut note = |name: &str, encoding: &'static Encoding| {
             annotations.push(annotation(name, encoding.name().as_bytes()));
         };
+        let is_guess = mark.or(head).or(own).is_none();
         let encoding = match (mark, head, own) {
             (Some(mark), _, _) => mark,
             (None, Some(head), _) => {
@@ -77,6 +80,7 @@ impl DocumentCharset {
         Self {
             encoding,
             annotations,
+            is_guess,
         }
     }
 }

@@ -181,13 +181,20 @@ pub fn extract_links(
         annotations.push(annotation("unsatisfiableContentEncoding", coding));
     } else {
         let ending = Cell::new(None);
-        let body = SniffedBody::open(document, body, limits, &ending);
+        let mut body = SniffedBody::open(document, body, limits, &ending);
         let kind = body.kind;
         let result = if kind.is_text() {
+            let mut detected = DocumentCharset::detect_charset(document, kind, &body.start);
+            if detected.is_guess && body.start.is_ascii() {
+                // The first letter that is not in ASCII tells more.
+                body.read_beyond_ascii(limits.memory);
+                detected = DocumentCharset::detect_charset(document, kind, &body.start);
+            }
             let DocumentCharset {
                 encoding,
                 annotations: told,
-            } = DocumentCharset::detect_charset(document, kind, &body.start);
+                ..
+            } = detected;
             annotations.extend(told);
             charset = Some(encoding.name().to_owned());
             if matches!(kind, DocumentKind::Html | DocumentKind::Xhtml) {
@@ -287,6 +294,19 @@ impl<'a> SniffedBody<'a> {
             kind: DocumentKind::detect_kind(document, &start),
             start,
             rest,
+        }
+    }
+
+    /// Reads on until the first bytes are not all ASCII, or as many as may be held.
+    fn read_beyond_ascii(&mut self, memory: usize) {
+        let mut is_ascii = true;
+        while is_ascii && self.start.len() < memory {
+            let more = source::read_start(&mut self.rest);
+            if more.is_empty() {
+                return;
+            }
+            is_ascii = more.is_ascii();
+            self.start.extend(more);
         }
     }
 

@@ -146,3 +146,25 @@ fn utf16_is_read_by_its_mark() {
         .collect();
     assert_eq!(links_of("text/html; charset=utf-16le", &body), ["L /x"]);
 }
+
+/// Fails if a page without a declaration is read as UTF-8 because its first letter that is not in ASCII stands late, or a
+/// part of it is read twice or lost.
+#[test]
+fn late_letters_tell_the_charset() {
+    for (letters, expected) in [
+        (b"/bl\xe5b\xe6r".as_slice(), "http://a.dk/bl%C3%A5b%C3%A6r"),
+        ("/blåbær".as_bytes(), "http://a.dk/bl%C3%A5b%C3%A6r"),
+    ] {
+        let mut body = b"<p>text</p> ".repeat(10_000);
+        body.extend_from_slice(b"<a href=/first>x</a>");
+        body.extend(b"<p>text</p> ".repeat(3_000));
+        body.extend([b"<a href='".as_slice(), letters, b"'>x</a>"].concat());
+        let extraction = extraction_of("text/html", &body);
+        let urls: Vec<&str> = extraction
+            .links
+            .iter()
+            .map(|link| link.url.as_str())
+            .collect();
+        assert_eq!(urls, ["http://a.dk/first", expected]);
+    }
+}
