@@ -39,7 +39,7 @@ use self::wire::WireStream;
 const READ: usize = 64 << 10;
 
 /// The limits of an exchange: its times, and the size of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeLimits {
     /// The longest wait for a connection and for its TLS handshake, each.
     pub connect: Duration,
@@ -402,8 +402,11 @@ impl HostConnection {
             room,
             bandwidth,
         };
-        let receiver =
-            ResponseReceiver::new(request.is_head(), limits.receive, directory.to_owned());
+        let receiver = ResponseReceiver::new(
+            request.is_head(),
+            limits.receive.clone(),
+            directory.to_owned(),
+        );
         let incoming = match &mut self.messages {
             MessageTransport::Text(wire, buffer) => {
                 exchange_text(wire.as_mut(), buffer, request, receiver, &timer).await?

@@ -65,7 +65,7 @@ pub struct FetchRequest {
     pub address: IpAddr,
     /// The page that led to the URI.
     pub referer: Option<String>,
-    /// Further header fields.
+    /// Further header fields, each in the place of the one of its name that is sent otherwise.
     pub fields: Vec<(String, String)>,
     /// The value of `Authorization`, which is not recorded.
     pub authorization: Option<String>,
@@ -369,7 +369,8 @@ impl Fetcher {
     }
 
     fn request(&self, fetch: &FetchRequest) -> Result<HttpRequest, InvalidHeaderField> {
-        let own = self.fields.iter();
+        let is_own = |name: &str| !fetch.fields.iter().any(|(further, _)| further == name);
+        let own = self.fields.iter().filter(|(name, _)| is_own(name));
         let mut fields: Vec<(&str, &str)> = own
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();

@@ -18,7 +18,7 @@ use harvest_model::CrawlOrder;
 use harvest_model::order::SeedRedirects;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
-use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, word_sketch};
+use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, text_sketch};
 use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::scope::Scope;
 use harvest_policy::status::{FetchStatus, FinishedAttempt, RetryRules, TryDecision};
@@ -464,8 +464,9 @@ fn content(
         essence.starts_with("text/") || essence.contains("xml") || essence.contains("json")
     });
     if is_text {
-        return Some(ResponseContent::Words(word_sketch(text)));
+        return Some(ResponseContent::Text(text_sketch(text, &fetched.url)));
     }
-    let digest = response.payload_digest.to_string();
-    Some(ResponseContent::Digest(word_sketch(digest.as_bytes())))
+    Some(ResponseContent::of_digest(
+        &response.payload_digest.to_string(),
+    ))
 }

@@ -103,6 +103,15 @@ pub struct FinishedTry {
     pub content: Option<(Url, ResponseContent)>,
 }
 
+/// What a batch of tries has shown of the quarantine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecorderNews {
+    /// This pattern is put under quarantine.
+    Held(String),
+    /// The host of this page answers with the same words under many patterns.
+    Common(Url),
+}
+
 /// The settings of a recorder.
 #[derive(Debug)]
 pub struct RecorderSettings {
@@ -127,8 +136,8 @@ pub struct CrawlRecorder {
     log_length: u64,
     quarantine: Quarantine,
     rejections: Rejections,
-    /// The patterns that were put under quarantine since somebody was told.
-    newly_held: Vec<String>,
+    /// What people are to be told of the quarantine.
+    news: Vec<RecorderNews>,
     /// The numbers of URIs that are held back, by pattern.
     held: BTreeMap<String, u64>,
     is_synced: bool,
@@ -181,7 +190,7 @@ impl CrawlRecorder {
             log_length: resume.place.log_length,
             quarantine,
             rejections,
-            newly_held: Vec::new(),
+            news: Vec::new(),
             held: BTreeMap::new(),
             is_synced: true,
             clock,
@@ -425,11 +434,15 @@ impl CrawlRecorder {
             }
         }
         let new = self.add(changes, finished.candidates)?;
-        if let Some((url, content)) = finished.content
-            && let Some(pattern) = self.quarantine.note_response(&url, content, &new)
-        {
-            self.frontier.put_pattern(changes, pattern, true)?;
-            self.newly_held.push(pattern.to_owned());
+        if let Some((url, content)) = finished.content {
+            let finding = self.quarantine.note_response(&url, content, &new);
+            if let Some(pattern) = finding.held {
+                self.frontier.put_pattern(changes, &pattern, true)?;
+                self.news.push(RecorderNews::Held(pattern));
+            }
+            if finding.is_common {
+                self.news.push(RecorderNews::Common(url));
+            }
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Patterns of URIs that only make more of themselves: calendars, session ids, growing paths.
 //!
-//! Owns when a pattern is put under quarantine: its URIs are rejected by its name until a person frees it. Bounded in
-//! memory: what it forgets counts as never seen, which only keeps a trap open for longer. Holds no queue: the caller
-//! asks [`Quarantine::holding_pattern`] when it takes a URI in and before it fetches one.
+//! Owns when a pattern is put under quarantine: its URIs are held back by its name until a person frees it, but for
+//! those of a *trial*. Bounded in memory: what it forgets counts as never seen, which only keeps a trap open for longer.
+//! Holds no queue: the caller asks [`Quarantine::holding_pattern`] when it takes a URI in and before it fetches one, and
+//! [`Quarantine::trial_pages_left`] when it has nothing better to fetch.
 //!
 //! # The signal
 //!
@@ -12,16 +13,25 @@
 //!   images, authors, other sections; a list links to articles. A pattern of which nearly every response repeats an
 //!   older one, or fails, has nothing to give: otherwise the days of an empty calendar would be the fruit of its
 //!   months, and the pages under one session id the fruit of those under another.
-//! - *Content*: the set of words, by [`word_sketch`]. A calendar differs in numbers and in twelve names of months, and soon
-//!   repeats itself. Digests of payloads tell nothing: in a trap they are all different.
+//! - *Content*: the set of words, by [`text_sketch`]. A calendar differs in twelve names of months, and soon repeats
+//!   itself. Numbers count for half: those of a calendar are the same few, those of a table of rates are all that it
+//!   has, and those of a clock are always new. Digests of payloads tell nothing: in a trap they are all different. What
+//!   a host says under many patterns ([`COMMON`]) is what it says of anything, and never new.
 //! - *Vouchers*: a page of another pattern with new content that links to a URI vouches for it. So do sitemaps. The
 //!   pages of a script-driven site have the same words, all of them; they are real, and known from elsewhere.
 //!
 //! Each page without fruit and voucher makes its pattern more suspect: one that repeats content by [`REPEATED`] points,
-//! one that has new content and brings URIs of its own pattern only by 1 point, as a chain of real pages may well do
-//! for a while. A page with new content and no new links is a leaf and costs nothing. Fruit takes [`FRUIT`] points
+//! or by half of them if it has new numbers, one that has new content and brings URIs of its own pattern only by 1
+//! point, as a chain of real pages may well do for a while. A page with new content and no new links is a leaf and costs nothing. Fruit takes [`FRUIT`] points
 //! away. A pattern that repeats itself is caught after `after_pages` pages, and one that makes up new text after
 //! [`REPEATED`] times as many: below that a chain of real pages is kept whole.
+//!
+//! A search by facets has a pattern for each set of its keys. One with more keys is no fruit of one with fewer, nor the
+//! other way round; and what is said against a page is said against each of its keys. A pattern is as suspect as the best
+//! of its keys, so that all of a search is caught together.
+//!
+//! Real pages may look like a trap. So a host has a trial: `trial_pages` of its patterns under quarantine that bring
+//! nothing new; what brings something costs nothing, or less.
 //!
 //! Not caught: two patterns that lead to each other and always have new words. The budgets of the queue end them.
 
@@ -29,7 +39,8 @@ mod pattern;
 mod recent;
 mod words;
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use url::Url;
 
@@ -37,7 +48,7 @@ use self::recent::RecentMap;
 use self::words::hash_value;
 
 pub use self::pattern::{LONGEST, url_pattern};
-pub use self::words::{MAX_BYTES, word_sketch};
+pub use self::words::{MAX_BYTES, TextSketch, text_sketch};
 
 /// The points of a page that repeats content and has no new links.
 pub const REPEATED: u32 = 20;
@@ -50,6 +61,9 @@ const DULL: u8 = 20;
 
 /// The responses with repeated content that one with new content makes up for.
 const NEW_CONTENT: u8 = 5;
+
+/// The patterns of one host with the same words from which on these are common: what the host says of anything.
+pub const COMMON: u32 = 50;
 
 /// The most patterns under quarantine. When there are more, no further one is put there.
 const MOST: usize = 10_000;
@@ -86,34 +100,75 @@ impl PatternCounts {
 /// The patterns of a crawl, and which of them are under quarantine.
 #[derive(Clone, Debug)]
 pub struct Quarantine {
-    after_pages: u32,
+    settings: QuarantineRules,
     patterns: RecentMap<PatternCounts>,
+    /// The points against each key of a query, by its path.
+    keys: RecentMap<u32>,
     contents: RecentMap<()>,
+    /// The number of patterns of one host that have the same words.
+    spread: RecentMap<u32>,
     held: BTreeSet<String>,
     freed: BTreeSet<String>,
+    /// The points that the trials of hosts have cost.
+    spent: BTreeMap<String, u32>,
+}
+
+/// The patience with patterns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuarantineRules {
+    /// The pages that repeat themselves until a pattern is put under quarantine, 0 for never.
+    pub after_pages: u32,
+    /// The pages of patterns under quarantine that are fetched of each host all the same, and bring nothing new.
+    pub trial_pages: u32,
+}
+
+/// What a response has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuarantineFinding {
+    /// The name of its pattern if that is put under quarantine now.
+    pub held: Option<String>,
+    /// Whether its words are common now: its host has answered with them under [`COMMON`] patterns.
+    pub is_common: bool,
 }
 
 /// The content of a response, as far as it says whether it is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResponseContent {
-    /// A text, by its [`word_sketch`].
-    Words(u64),
-    /// Anything else, by a part of its digest.
+    /// A text, by its [`text_sketch`].
+    Text(TextSketch),
+    /// Anything else, by a hash of its digest.
     Digest(u64),
     /// A list that is made for crawlers (a sitemap, a feed): always new, so that it vouches for all its links.
     Manifest,
 }
 
+impl ResponseContent {
+    /// Returns the content of a payload that is no text.
+    pub fn of_digest(digest: &str) -> Self {
+        Self::Digest(hash_value(digest))
+    }
+}
+
+/// The news of a response for its pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum News {
+    Content,
+    Numbers,
+    Nothing,
+}
+
 impl Quarantine {
-    /// Makes a quarantine without patterns. `after_pages`: the pages that repeat themselves until a pattern is put
-    /// under quarantine, 0 for never.
-    pub fn new(after_pages: u32) -> Self {
+    /// Makes a quarantine without patterns.
+    pub fn new(settings: QuarantineRules) -> Self {
         Self {
-            after_pages,
+            settings,
             patterns: RecentMap::new(PATTERNS),
+            keys: RecentMap::new(PATTERNS),
             contents: RecentMap::new(CONTENTS),
+            spread: RecentMap::new(CONTENTS),
             held: BTreeSet::new(),
             freed: BTreeSet::new(),
+            spent: BTreeMap::new(),
         }
     }
 
@@ -126,29 +181,25 @@ impl Quarantine {
     }
 
     /// Takes note of a response with status 200: its content, and the URIs it led to that belong to the crawl and were
-    /// never seen before. Returns the name of its pattern if that is put under quarantine now.
+    /// never seen before.
     pub fn note_response<'u>(
         &mut self,
         url: &Url,
         content: ResponseContent,
         new_links: impl IntoIterator<Item = &'u Url>,
-    ) -> Option<&str> {
+    ) -> QuarantineFinding {
         let name = url_pattern(url);
         let key = hash_value(&name);
-        let is_new = match content {
-            ResponseContent::Words(number) | ResponseContent::Digest(number) => {
-                self.contents.insert(hash_value(&(key, number)))
-            }
-            ResponseContent::Manifest => true,
-        };
+        let (news, is_common) = self.take_content(&name, key, content);
+        let is_new = news == News::Content;
         let mut has_fruit = false;
         let mut has_own = false;
         for link in new_links {
-            let name = url_pattern(link);
-            let target = hash_value(&name);
-            if target == key {
+            let linked = url_pattern(link);
+            let target = hash_value(&linked);
+            if target == key || are_siblings(&name, &linked) {
                 has_own = true;
-            } else if !self.held.contains(&name) {
+            } else if !self.held.contains(&linked) {
                 let counts = self.patterns.entry(target);
                 has_fruit |= !counts.is_dull();
                 counts.vouchers = counts.vouchers.saturating_add(u32::from(is_new));
@@ -158,22 +209,97 @@ impl Quarantine {
         counts.take_response(is_new);
         let has_voucher = counts.vouchers > 0;
         counts.vouchers = counts.vouchers.saturating_sub(1);
-        let points = match (is_new, has_own) {
-            (false, _) => REPEATED,
-            (true, own) => u32::from(own),
+        let points = match news {
+            _ if has_fruit || has_voucher => 0,
+            News::Content => u32::from(has_own),
+            News::Numbers => REPEATED / 2,
+            News::Nothing => REPEATED,
         };
         if has_fruit {
             counts.suspicion = counts.suspicion.saturating_sub(FRUIT);
-        } else if !has_voucher {
-            counts.suspicion = counts.suspicion.saturating_add(points);
         }
-        let limit = self.after_pages.saturating_mul(REPEATED);
-        let is_trap = limit > 0 && counts.suspicion >= limit;
-        if !is_trap || self.held.len() >= MOST || self.freed.contains(&name) {
-            return None;
+        counts.suspicion = counts.suspicion.saturating_add(points);
+        let suspicion = counts.suspicion;
+        let of_keys = self.suspect_keys(&name, points, has_fruit);
+        let mut finding = QuarantineFinding {
+            held: None,
+            is_common,
+        };
+        let limit = self.settings.after_pages.saturating_mul(REPEATED);
+        if self.held.contains(&name) {
+            // Its trial has paid for a page without news.
+            if let Some(spent) = self.spent.get_mut(pattern_host(&name)) {
+                *spent = spent.saturating_sub(REPEATED - points);
+            }
+        } else if points > 0
+            && limit > 0
+            && suspicion.max(of_keys) >= limit
+            && !self.freed.contains(&name)
+            && self.held.len() < MOST
+        {
+            self.held.insert(name.clone());
+            finding.held = Some(name);
         }
-        self.held.insert(name.clone());
-        self.held.get(&name).map(String::as_str)
+        finding
+    }
+
+    /// Returns what is new in a response: its words, its numbers, or nothing; and whether its words become common now.
+    fn take_content(&mut self, name: &str, key: u64, content: ResponseContent) -> (News, bool) {
+        let (number, numbers) = match content {
+            ResponseContent::Manifest => return (News::Content, false),
+            ResponseContent::Digest(number) => (number, None),
+            ResponseContent::Text(sketch) => (sketch.words, sketch.numbers),
+        };
+        // Those of the first page are known, too.
+        let has_numbers = numbers
+            .is_some_and(|numbers| self.contents.insert(hash_value(&(key, "numbers", numbers))));
+        let otherwise = if has_numbers {
+            News::Numbers
+        } else {
+            News::Nothing
+        };
+        if !self.contents.insert(hash_value(&(key, number))) {
+            return (otherwise, false);
+        }
+        let patterns = self.spread.entry(hash_value(&(pattern_host(name), number)));
+        *patterns = patterns.saturating_add(1);
+        match (*patterns).cmp(&COMMON) {
+            Ordering::Less => (News::Content, false),
+            Ordering::Equal => (otherwise, true),
+            Ordering::Greater => (otherwise, false),
+        }
+    }
+
+    /// Notes what a page with a query says against each of its keys. Returns the least that there is against one of them.
+    fn suspect_keys(&mut self, name: &str, points: u32, has_fruit: bool) -> u32 {
+        let Some((path, keys)) = name.split_once('?') else {
+            return 0;
+        };
+        let suspicions = keys.split('&').map(|key| {
+            let suspicion = self.keys.entry(hash_value(&(path, key)));
+            *suspicion = suspicion
+                .saturating_sub(if has_fruit { FRUIT } else { 0 })
+                .saturating_add(points);
+            *suspicion
+        });
+        suspicions.min().unwrap_or(0)
+    }
+
+    /// Returns the pages that the host of a pattern under quarantine has left for its trial.
+    pub fn trial_pages_left(&self, pattern: &str) -> u32 {
+        let budget = self.settings.trial_pages.saturating_mul(REPEATED);
+        let spent = self.spent.get(pattern_host(pattern)).copied();
+        budget.saturating_sub(spent.unwrap_or(0)) / REPEATED
+    }
+
+    /// Takes note of URIs of a pattern under quarantine that are fetched all the same. Those that bring something are
+    /// given back to the trial by [`Self::note_response`].
+    pub fn charge_trial(&mut self, pattern: &str, pages: u32) {
+        let spent = self
+            .spent
+            .entry(pattern_host(pattern).to_owned())
+            .or_insert(0);
+        *spent = spent.saturating_add(pages.saturating_mul(REPEATED));
     }
 
     /// Takes note of a URI that came to nothing: robots.txt excludes it, its host says 404, or does not answer. Links
@@ -204,6 +330,23 @@ impl Quarantine {
     pub fn freed_patterns(&self) -> impl Iterator<Item = &str> {
         self.freed.iter().map(String::as_str)
     }
+}
+
+/// Returns whether two patterns are one search with more keys and with fewer.
+fn are_siblings(one: &str, other: &str) -> bool {
+    let (Some((path, keys)), Some((other_path, other_keys))) =
+        (one.split_once('?'), other.split_once('?'))
+    else {
+        return false;
+    };
+    let keys: HashSet<&str> = keys.split('&').collect();
+    let other_keys: HashSet<&str> = other_keys.split('&').collect();
+    path == other_path && (keys.is_subset(&other_keys) || other_keys.is_subset(&keys))
+}
+
+/// Returns the host of a pattern, with its port.
+fn pattern_host(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(host, _)| host)
 }
 
 #[cfg(test)]

@@ -95,6 +95,9 @@ pub enum CrawlNotice {
     },
     /// A pattern of URIs that only makes more of itself was put under quarantine.
     Quarantined(String),
+    /// A host answers with the same words under many patterns of URIs, as at this one: perhaps it says 200 for what is
+    /// missing.
+    CommonPage(Url),
     /// A seed could not be fetched.
     SeedFailed {
         /// The URI of the seed.

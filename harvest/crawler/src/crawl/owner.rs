@@ -28,9 +28,9 @@ use super::{
     CrawlSettings, ViewRequest,
 };
 use crate::archive_files::ClosedFile;
-use crate::frontier::{FrontierUri, LeaseOutcome, NextStep, NextUri, SeenKey, UriLease};
+use crate::frontier::{FrontierUri, LeaseOutcome, NextStep, NextUri, SeenKey, Urgency, UriLease};
 use crate::process::{FetchProcessor, FetchPurpose};
-use crate::recorder::{CrawlRecorder, FinishedTry, MOST_IN_BATCH, TrySubject};
+use crate::recorder::{CrawlRecorder, FinishedTry, MOST_IN_BATCH, RecorderNews, TrySubject};
 
 use self::cut_answers::CutAnswers;
 use self::running_time::RunningTime;
@@ -110,6 +110,8 @@ enum InFlightSubject {
 pub(super) struct CrawlOwner {
     recorder: CrawlRecorder,
     directory: PathBuf,
+    /// The version of the crawler, for its user agent.
+    version: String,
     job: Arc<HarvestJob>,
     /// The networks that may be connected to, whatever they are.
     allowed: Vec<AddressNetwork>,
@@ -200,6 +202,7 @@ impl CrawlOwner {
             allowed: job.order.allowed_networks(&job.seeds),
             max_fetches,
             directory: settings.directory.clone(),
+            version: settings.version.clone(),
             job,
             processor,
             clock,
@@ -340,9 +343,15 @@ impl CrawlOwner {
             _ = self.channels.closed.send(closed);
         }
         self.processor.remember_keys(keys.into_iter());
-        for pattern in self.recorder.take_new_patterns() {
-            self.progress.quarantined += 1;
-            self.notify(CrawlNotice::Quarantined(pattern));
+        for news in self.recorder.take_news() {
+            let notice = match news {
+                RecorderNews::Held(pattern) => {
+                    self.progress.quarantined += 1;
+                    CrawlNotice::Quarantined(pattern)
+                }
+                RecorderNews::Common(url) => CrawlNotice::CommonPage(url),
+            };
+            self.notify(notice);
         }
         Ok(())
     }
@@ -387,6 +396,7 @@ impl CrawlOwner {
                     break;
                 }
                 NextUri::Waiting => break,
+                NextUri::Over if self.recorder.begin_trials()? => {}
                 NextUri::Over => {
                     self.is_exhausted = true;
                     break;
@@ -408,7 +418,8 @@ impl CrawlOwner {
             self.refuse_lease(lease, FetchStatus::BLOCKED_BY_USER, None);
             return Ok(true);
         }
-        if let Some(pattern) = self.recorder.holding_pattern(&url) {
+        let is_trial = uri.urgency == Urgency::Trial;
+        if let Some(pattern) = self.recorder.holding_pattern(&url).filter(|_| !is_trial) {
             let pattern = pattern.to_owned();
             let outcome = LeaseOutcome {
                 status: FetchStatus::BLOCKED_BY_USER,
@@ -487,6 +498,11 @@ impl CrawlOwner {
                 since: now,
             });
             self.fetching += 1;
+            let purpose = match flight.subject {
+                InFlightSubject::Uri(_) => FetchPurpose::Page,
+                InFlightSubject::Robots { .. } => FetchPurpose::Robots,
+                InFlightSubject::Login { number } => FetchPurpose::Login(number),
+            };
             let command = FetchCommand {
                 ticket,
                 cut: self.cut_answers.take_answer(&flight.uri.uri),
@@ -494,13 +510,13 @@ impl CrawlOwner {
                 url: flight.url.clone(),
                 address,
                 received,
-                limits: exchange_limits(&self.job.order, &flight.url),
+                limits: exchange_limits(&self.job.order, &flight.url, purpose),
+                user_agent: self
+                    .job
+                    .order
+                    .overlaid_user_agent(&flight.url, &self.version),
                 connection,
-                purpose: match flight.subject {
-                    InFlightSubject::Uri(_) => FetchPurpose::Page,
-                    InFlightSubject::Robots { .. } => FetchPurpose::Robots,
-                    InFlightSubject::Login { number } => FetchPurpose::Login(number),
-                },
+                purpose,
             };
             // The other end lives as long as this one.
             _ = self

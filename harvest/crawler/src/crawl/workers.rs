@@ -2,7 +2,7 @@
 //!
 //! Owns nothing that outlives a try. What it does ends in an event for the owner of the crawl, whatever happens.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -55,6 +55,8 @@ pub(super) struct FetchCommand {
     /// Where the bytes are counted that have come.
     pub(super) received: Arc<AtomicU64>,
     pub(super) limits: ExchangeLimits,
+    /// The user agent, where it is another one than the order has for all.
+    pub(super) user_agent: Option<String>,
     pub(super) connection: u32,
     pub(super) purpose: FetchPurpose,
 }
@@ -206,6 +208,7 @@ impl CrawlWorkers {
             address,
             received,
             limits,
+            user_agent,
             connection,
             purpose,
         } = command;
@@ -216,7 +219,8 @@ impl CrawlWorkers {
                 return WorkerEvent::Fetched { ticket, result };
             }
         };
-        let mut fields = Vec::new();
+        let user_agent = user_agent.map(|value| ("User-Agent".to_owned(), value));
+        let mut fields = Vec::from_iter(user_agent);
         if let Some(earlier) = &condition {
             let etag = earlier.etag.clone();
             fields.extend(etag.map(|etag| ("If-None-Match".to_owned(), etag)));
@@ -417,7 +421,11 @@ impl CrawlWorkers {
 }
 
 /// Returns the limits of the exchange of a URI.
-pub(super) fn exchange_limits(order: &CrawlOrder, url: &Url) -> ExchangeLimits {
+pub(super) fn exchange_limits(
+    order: &CrawlOrder,
+    url: &Url,
+    purpose: FetchPurpose,
+) -> ExchangeLimits {
     let limits = &order.limits;
     ExchangeLimits {
         connect: limits.connect.duration(),
@@ -426,6 +434,11 @@ pub(super) fn exchange_limits(order: &CrawlOrder, url: &Url) -> ExchangeLimits {
         receive: ReceiveLimits {
             head: usize::try_from(limits.max_head.bytes()).unwrap_or(usize::MAX),
             body: order.max_body_for(url),
+            // A cut robots.txt would be none.
+            body_by_type: match purpose {
+                FetchPurpose::Page => limits.max_body_by_type.clone(),
+                FetchPurpose::Robots | FetchPurpose::Login(_) => BTreeMap::new(),
+            },
         },
     }
 }

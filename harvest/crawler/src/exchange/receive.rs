@@ -4,23 +4,27 @@
 //! included, and its digests. Memory is bounded: a larger block goes into an unnamed temporary file. Knows no socket
 //! and no clock.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 use archive_formats::digest::{Algorithm, DigestValue, Hashers};
-use archive_formats::http::{Head, ResponseEnding, ResponseFramer, ResponsePart};
+use archive_formats::http::{Head, MediaType, ResponseEnding, ResponseFramer, ResponsePart};
+use archive_model::ByteSize;
 use tempfile::SpooledTempFile;
 
 /// A larger block leaves memory.
 const IN_MEMORY: usize = 512 << 10;
 
 /// The limits of the size of a response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiveLimits {
     /// The most bytes of one head.
     pub head: usize,
     /// The most bytes behind the head; `None` for all of them.
     pub body: Option<u64>,
+    /// The most bytes behind the head of a response of a media type, if that is less: `video/mp4`, `video/*`, `*/*`.
+    pub body_by_type: BTreeMap<String, ByteSize>,
 }
 
 impl Default for ReceiveLimits {
@@ -29,6 +33,7 @@ impl Default for ReceiveLimits {
         Self {
             head: 64 << 10,
             body: None,
+            body_by_type: BTreeMap::new(),
         }
     }
 }
@@ -201,8 +206,30 @@ impl ResponseReceiver {
             return Ok(());
         }
         self.head_is_written = true;
+        self.limit_by_type();
         self.block_digest.update(self.framer.raw_head());
         self.block.write_all(self.framer.raw_head())
+    }
+
+    /// Takes the limit of the media type that the head names.
+    fn limit_by_type(&mut self) {
+        let limits = &self.limits.body_by_type;
+        let head = self.framer.head().filter(|_| !limits.is_empty());
+        let Some(media_type) =
+            head.and_then(|head| MediaType::read_media(head.get("content-type")?))
+        else {
+            return;
+        };
+        let essence = media_type.essence;
+        let kind = essence
+            .split_once('/')
+            .map_or(essence.as_str(), |(kind, _)| kind);
+        let limit = limits.get(&essence);
+        let limit = limit.or_else(|| limits.get(&format!("{kind}/*")));
+        if let Some(limit) = limit.or_else(|| limits.get("*/*")) {
+            let limit = limit.bytes();
+            self.limits.body = Some(self.limits.body.map_or(limit, |body| body.min(limit)));
+        }
     }
 
     fn write_body(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -1,4 +1,5 @@
-//! URIs of patterns that are under quarantine: they wait beside the queues until a person frees their pattern.
+//! URIs of patterns that are under quarantine: they wait beside the queues until a person frees their pattern, or until
+//! their trial.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -6,7 +7,7 @@ use std::ops::Bound;
 use archive_db::DbError;
 
 use super::rows::{HeldUriRow, SeenUriRow};
-use super::{CandidateUri, Frontier, FrontierChanges, UriLease};
+use super::{CandidateUri, Frontier, FrontierChanges, FrontierUri, Urgency, UriLease};
 
 /// The most URIs that are put back in one batch.
 const MOST_RELEASED: usize = 4096;
@@ -98,16 +99,10 @@ impl Frontier {
         pattern: &str,
         behind: &str,
     ) -> Result<Option<(u64, String)>, DbError> {
-        let begin = (pattern.to_owned(), behind.to_owned());
-        let range = (Bound::Excluded(begin), Bound::Unbounded);
-        let mut rows = Vec::new();
-        for row in self.held.range(range)?.take(MOST_RELEASED) {
-            let row = row?;
-            if row.0.0 != pattern {
-                break;
-            }
-            rows.push(row);
-        }
+        let rows: Vec<_> = self
+            .held_behind(pattern, behind)?
+            .take(MOST_RELEASED)
+            .collect::<Result<_, _>>()?;
         let last = rows.last().map(|((_, uri), _)| uri.clone());
         let count = rows.len() as u64;
         for (key, row) in rows {
@@ -115,6 +110,65 @@ impl Frontier {
             self.enqueue_by_name(changes, row.queue, &row.uri, row.cost)?;
         }
         Ok(last.map(|last| (count, last)))
+    }
+
+    /// Returns whether there is nothing left, and nothing under way, in the queue of the first URI of a pattern that is held
+    /// back, so that it might go on. Not if the queue has used up what it may have.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the table cannot be read.
+    pub fn is_trial_due(&self, pattern: &str) -> Result<bool, DbError> {
+        let Some((_, row)) = self.held_behind(pattern, "")?.next().transpose()? else {
+            return Ok(false);
+        };
+        let queue = self
+            .names
+            .get(&row.queue)
+            .and_then(|number| self.queue(*number));
+        Ok(queue
+            .is_none_or(|queue| queue.length() == 0 && queue.in_flight == 0 && !queue.is_retired))
+    }
+
+    /// Puts the first URIs of a pattern back into their queues though it is under quarantine. Returns how many there were.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the tables cannot be read or written.
+    pub fn put_on_trial(
+        &mut self,
+        changes: &mut FrontierChanges,
+        pattern: &str,
+        most: u32,
+    ) -> Result<u32, DbError> {
+        let rows: Vec<_> = (0..most).zip(self.held_behind(pattern, "")?).collect();
+        let mut count = 0;
+        for (_, row) in rows {
+            let (key, row) = row?;
+            count += 1;
+            changes.batch.delete(&self.held, &key)?;
+            let uri = FrontierUri {
+                urgency: Urgency::Trial,
+                ..row.uri
+            };
+            self.enqueue_by_name(changes, row.queue, &uri, row.cost)?;
+        }
+        Ok(count)
+    }
+
+    /// Returns the URIs of a pattern that are held back, from behind one on.
+    fn held_behind(
+        &self,
+        pattern: &str,
+        behind: &str,
+    ) -> Result<impl Iterator<Item = Result<((String, String), HeldUriRow), DbError>>, DbError>
+    {
+        let begin = (pattern.to_owned(), behind.to_owned());
+        let rows = self
+            .held
+            .range((Bound::Excluded(begin), Bound::Unbounded))?;
+        let pattern = pattern.to_owned();
+        Ok(rows.take_while(move |row| row.as_ref().map_or(true, |((own, _), _)| *own == pattern)))
     }
 
     /// Counts the URIs that are held back, by pattern. Reads all of them.

@@ -20,6 +20,8 @@ pub enum Urgency {
     Normal,
     /// URIs whose last try has failed: after all others.
     Retry,
+    /// URIs of a pattern under quarantine that are fetched all the same, while its host's trial lasts.
+    Trial,
 }
 
 /// A URI to be fetched.

@@ -11,8 +11,11 @@ use harvest_policy::rejections::RejectionRule;
 use harvest_policy::turns::CrawlMoment;
 use url::Url;
 
-use super::{CrawlRecorder, MOST_BYTES, RecorderError, rejected_name};
+use super::{CrawlRecorder, MOST_BYTES, RecorderError, RecorderNews, rejected_name};
 use crate::frontier::{CandidateUri, DesiredState, UriLease};
+
+/// The URIs of one pattern that are put on trial at one time: what they bring decides of the next ones.
+const TRIAL_BATCH: u32 = 20;
 
 impl CrawlRecorder {
     /// Notes a URI that counts as a seed from now on.
@@ -109,9 +112,38 @@ impl CrawlRecorder {
         &self.quarantine
     }
 
-    /// Takes the patterns that were put under quarantine since the last call.
-    pub fn take_new_patterns(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.newly_held)
+    /// Takes what people are to be told since the last call.
+    pub fn take_news(&mut self) -> Vec<RecorderNews> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// Puts URIs of patterns under quarantine back into their queues: those of hosts whose trial lasts, where the queue has
+    /// nothing else. Returns whether there were any.
+    ///
+    /// # Errors
+    ///
+    /// [`RecorderError::Frontier`].
+    pub fn begin_trials(&mut self) -> Result<bool, RecorderError> {
+        let patterns = self.quarantine.held_patterns();
+        let has_uris = |pattern: &&str| self.held.get(*pattern).is_some_and(|count| *count > 0);
+        let patterns: Vec<String> = patterns.filter(has_uris).map(str::to_owned).collect();
+        let mut is_any = false;
+        for pattern in patterns {
+            let pages = self.quarantine.trial_pages_left(&pattern).min(TRIAL_BATCH);
+            if pages == 0 || !self.frontier.is_trial_due(&pattern)? {
+                continue;
+            }
+            let mut changes = self.frontier.begin_changes();
+            let begun = self.frontier.put_on_trial(&mut changes, &pattern, pages)?;
+            self.frontier.commit_changes(changes)?;
+            self.is_synced = false;
+            self.quarantine.charge_trial(&pattern, begun);
+            if let Some(left) = self.held.get_mut(&pattern) {
+                *left = left.saturating_sub(u64::from(begun));
+            }
+            is_any |= begun > 0;
+        }
+        Ok(is_any)
     }
 
     /// Frees a pattern for good, and puts its URIs back into their queues; returns how many there were.

@@ -2,6 +2,7 @@
 
 use archive_daemon::clock::ManualClock;
 use archive_formats::warc::WarcReader;
+use harvest_policy::quarantine::QuarantineRules;
 use harvest_policy::status::FetchStatus;
 
 use super::*;
@@ -35,7 +36,7 @@ fn try_open(directory: &Path) -> Result<(CrawlRecorder, u64), RecorderError> {
             fresh_key: [1; 32],
             begin: "2026-11-23T00:00:00Z".parse().unwrap(),
         },
-        quarantine: Quarantine::new(0),
+        quarantine: Quarantine::new(QuarantineRules::default()),
     };
     let start = "2026-11-23T00:00:00Z".parse().unwrap();
     let clock = ManualClock::new(start).clock();

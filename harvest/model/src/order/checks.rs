@@ -107,6 +107,35 @@ impl CrawlOrder {
         Ok(())
     }
 
+    fn check_user_agent(&self, key: &str, user_agent: &str) -> Result<(), InvalidOrder> {
+        let agent = &self.robots.agent;
+        if !user_agent.chars().all(|c| c.is_ascii_graphic() || c == ' ') || user_agent.is_empty() {
+            return Err(InvalidOrder::at_key(
+                key,
+                "a user agent has visible ASCII characters and blanks only",
+            ));
+        }
+        if !user_agent
+            .to_ascii_lowercase()
+            .contains(&agent.to_ascii_lowercase())
+        {
+            return Err(InvalidOrder::at_key(
+                key,
+                format!(
+                    "a user agent contains the name of robots.agent, `{agent}`, so that hosts know which rules of their \
+                     robots.txt are meant (RFC 9309 §2.2.1)"
+                ),
+            ));
+        }
+        if !user_agent.contains("{contact}") && self.http.from.is_none() {
+            return Err(InvalidOrder::at_key(
+                key,
+                "a user agent has `{contact}` in it, so that hosts know whom to ask; or set `http.from`",
+            ));
+        }
+        Ok(())
+    }
+
     fn check_names(&self) -> Result<(), InvalidOrder> {
         let agent = &self.robots.agent;
         let user_agent = &self.http.user_agent;
@@ -117,29 +146,11 @@ impl CrawlOrder {
                 "a name in robots.txt has letters, `-` and `_` only (RFC 9309 §2.2.1)",
             ));
         }
-        if !user_agent.chars().all(|c| c.is_ascii_graphic() || c == ' ') || user_agent.is_empty() {
-            return Err(InvalidOrder::at_key(
-                "http.user_agent",
-                "a user agent has visible ASCII characters and blanks only",
-            ));
-        }
-        if !user_agent
-            .to_ascii_lowercase()
-            .contains(&agent.to_ascii_lowercase())
-        {
-            return Err(InvalidOrder::at_key(
-                "http.user_agent",
-                format!(
-                    "a user agent contains the name of robots.agent, `{agent}`, so that hosts know which rules of their \
-                     robots.txt are meant (RFC 9309 §2.2.1)"
-                ),
-            ));
-        }
-        if !user_agent.contains("{contact}") && self.http.from.is_none() {
-            return Err(InvalidOrder::at_key(
-                "http.user_agent",
-                "a user agent has `{contact}` in it, so that hosts know whom to ask; or set `http.from`",
-            ));
+        self.check_user_agent("http.user_agent", user_agent)?;
+        for (overlay, number) in self.overlays.iter().zip(0..) {
+            if let Some(own) = &overlay.user_agent {
+                self.check_user_agent(&format!("overlay.{number}.user_agent"), own)?;
+            }
         }
         let contact = self.http.contact.as_ref();
         if contact.is_some_and(|url| !matches!(url.scheme(), "http" | "https" | "mailto")) {
@@ -177,6 +188,26 @@ impl CrawlOrder {
                     "a time of zero leaves no time at all",
                 ));
             }
+        }
+        let is_range = |text: &str| {
+            let parts = text.split_once('/');
+            let is_name = |name: &str| {
+                !name.is_empty()
+                    && name.bytes().all(|byte| {
+                        byte.is_ascii_alphanumeric() && !byte.is_ascii_uppercase()
+                            || b"!#$&-^_.+".contains(&byte)
+                    })
+            };
+            text == "*/*"
+                || parts.is_some_and(|(kind, own)| is_name(kind) && (own == "*" || is_name(own)))
+        };
+        if let Some(text) = limits.max_body_by_type.keys().find(|text| !is_range(text)) {
+            return Err(InvalidOrder::at_key(
+                "limits.max_body_by_type",
+                format!(
+                    "`{text}` is no media type; write `video/mp4`, `video/*` or `*/*`, in small letters"
+                ),
+            ));
         }
         for (key, size) in [
             ("limits.max_head", limits.max_head),

@@ -9,7 +9,7 @@ use harvest_policy::surt::SurtPrefix;
 use harvest_policy::traps::{InvalidTrap, TrapExpression, TrapList};
 
 use super::section::entry;
-use super::sections::{QueueSettings, RobotsPolicy};
+use super::sections::{QueueSettings, RobotsPolicy, ScopeKind};
 use crate::text;
 
 entry! {
@@ -28,10 +28,14 @@ entry! {
         max_crawl_delay: Option<Period>,
         /// As in `[politeness]`.
         max_bandwidth: Option<ByteSize>,
+        /// As in `[http]`.
+        user_agent: Option<String>,
         /// As policy in `[robots]`.
         robots: Option<RobotsPolicy>,
         /// As in `[limits]`.
         max_body: Option<ByteSize>,
+        /// As `kind` in `[scope]`, for the seeds that are covered.
+        seed_scope: Option<ScopeKind>,
         /// As in `[scope]`.
         max_hops: Option<usize>,
         /// As in `[scope]`.

@@ -10,7 +10,7 @@ use archive_model::ByteSize;
 use harvest_policy::account::QueueLimits;
 use harvest_policy::address::AddressNetwork;
 use harvest_policy::politeness::Politeness;
-use harvest_policy::quarantine::Quarantine;
+use harvest_policy::quarantine::{Quarantine, QuarantineRules};
 use harvest_policy::queue_name::QueueNaming;
 use harvest_policy::queue_rules::QueueRules;
 use harvest_policy::scope::Scope;
@@ -58,7 +58,7 @@ impl CrawlOrder {
 
     /// Adds the part of a site that a seed stands for; also for seeds that come while the crawl runs.
     pub fn accept_seed(&self, seed: &Url, suffixes: &SuffixList, accepted: &mut SurtPrefixes) {
-        match self.scope.kind {
+        match self.scope_kind_for(seed) {
             ScopeKind::Domain => match domain_root(seed, suffixes) {
                 Some(root) => accepted.add_domain(&root),
                 // `10.0.0.1` would cover `10.0.0.10`, and `github.io` the sites of everyone who has one there.
@@ -71,10 +71,18 @@ impl CrawlOrder {
 
     /// Adds what a URI stands for that a seed redirects to: its host at most, whatever the seed stands for.
     pub fn accept_redirected_seed(&self, target: &Url, accepted: &mut SurtPrefixes) {
-        match self.scope.kind {
+        match self.scope_kind_for(target) {
             ScopeKind::Domain | ScopeKind::Host => accepted.add_host(target),
             ScopeKind::Prefix => accepted.add_directory(target),
         }
+    }
+
+    /// Returns the part of a site that a seed stands for, overlays included.
+    fn scope_kind_for(&self, seed: &Url) -> ScopeKind {
+        let kinds = self
+            .overlays_for(seed)
+            .filter_map(|overlay| overlay.seed_scope);
+        kinds.last().unwrap_or(self.scope.kind)
     }
 
     /// Returns the rule by which queues get their names, with a list of public suffixes.
@@ -167,7 +175,10 @@ impl CrawlOrder {
 
     /// Returns the quarantine of a crawl, with nothing in it.
     pub fn quarantine(&self) -> Quarantine {
-        Quarantine::new(self.quarantine.after_pages)
+        Quarantine::new(QuarantineRules {
+            after_pages: self.quarantine.after_pages,
+            trial_pages: self.quarantine.trial_pages,
+        })
     }
 
     /// Returns the rules by which a URI is tried again.
@@ -182,9 +193,21 @@ impl CrawlOrder {
 
     /// Returns the user agent of a crawler of some version.
     pub fn user_agent(&self, version: &str) -> String {
+        self.fill_user_agent(&self.http.user_agent, version)
+    }
+
+    /// Returns the user agent that an overlay has for a URI, if one has.
+    pub fn overlaid_user_agent(&self, url: &Url, version: &str) -> Option<String> {
+        let own = self
+            .overlays_for(url)
+            .filter_map(|overlay| overlay.user_agent.as_ref());
+        own.last().map(|text| self.fill_user_agent(text, version))
+    }
+
+    fn fill_user_agent(&self, text: &str, version: &str) -> String {
         let contact = self.http.contact.as_ref().map_or("no contact", Url::as_str);
-        let text = self.http.user_agent.replace("{version}", version);
-        text.replace("{contact}", contact)
+        text.replace("{version}", version)
+            .replace("{contact}", contact)
     }
 
     /// Returns the networks that may be crawled whatever they are: those of the order, and the addresses of seeds that

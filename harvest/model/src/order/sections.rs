@@ -3,6 +3,7 @@
 //! Owns what can be said in an order. The comments here are those of the documented file. What a value means is decided
 //! by the policy that it becomes.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::PathBuf;
@@ -248,6 +249,9 @@ section! {
         max_head: ByteSize = ByteSize::from_bytes(64 << 10),
         /// The most bytes of its body; what is behind them is cut off and said.
         max_body: Option<ByteSize> = None,
+        /// The most bytes of the bodies of media types, if that is less, such as `{ "video/*" = "50 MB", "application/zip" =
+        /// "0 B" }`. An exact type goes before "video/*", and this before "*/*".
+        max_body_by_type: BTreeMap<String, ByteSize> = BTreeMap::new(),
     }
 }
 
@@ -311,6 +315,10 @@ section! {
     QuarantineSettings {
         /// The pages of one pattern that repeat themselves until it is put under quarantine; 0 for never.
         after_pages: u32 = 200,
+        /// The pages of patterns under quarantine that are fetched of each host all the same, when its queue has nothing
+        /// else left: only those count that bring nothing new. What is left then is held back and told; a file NAME.free
+        /// frees it, after the end, too.
+        trial_pages: u32 = 500,
     }
 }
 

@@ -53,6 +53,7 @@ stall = "2 s"
 total = "3 s"
 max_head = "1 MiB"
 max_body = "2 MiB"
+max_body_by_type = { "video/*" = "1 MB", "application/zip" = "0 B" }
 [retry]
 max_tries = 3
 delay = "300 s"
@@ -69,6 +70,7 @@ scripts = false
 max_links = 10
 [quarantine]
 after_pages = 50
+trial_pages = 10
 [files]
 max_size = "1 MB"
 compress = false
@@ -97,8 +99,10 @@ min_delay = "5 s"
 max_delay = "50 s"
 max_crawl_delay = "10 s"
 max_bandwidth = "1 kB"
+user_agent = "netarkivet for one ({contact})"
 robots = "obey"
 max_body = "3 MiB"
+seed_scope = "prefix"
 max_hops = 1
 max_embed_hops = 2
 max_speculative_hops = 3

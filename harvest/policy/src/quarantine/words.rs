@@ -1,74 +1,118 @@
-//! The words of a text, as a number: two pages that differ in numbers, order and markup only have the same one.
+//! The words of a text, and its numbers, as two hashes: pages that differ in order and markup only have the same ones.
 //!
-//! Owns what counts as a word. Reads the first [`MAX_BYTES`] in time linear in their number, up to sorting the words.
+//! Owns what counts as a word and as a number. Reads the first [`MAX_BYTES`] in time linear in their number, up to sorting the words.
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
+
+use url::{Position, Url};
 
 /// The most bytes of a text that are read.
 pub const MAX_BYTES: usize = 256 << 10;
 
-/// Returns a number for the set of words in a text, markup and scripts left out.
+/// The numbers of a URI that are left out of its text.
+const MOST_PLACES: usize = 16;
+
+/// What a text says, as numbers that are the same for the same set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextSketch {
+    /// The set of its words.
+    pub words: u64,
+    /// The set of its numbers, but for those that the URI of the page has, and their neighbours: a page that counts up
+    /// shows where it stands. `None` if there are none.
+    pub numbers: Option<u64>,
+}
+
+/// Returns the sketch of the text at a URI, markup and scripts left out.
 ///
-/// A word is a run of letters, of any script. Runs with a digit in them (dates, counters, session ids) are left out.
+/// A word is a run of letters, of any script. Runs of letters and digits (counters, session ids) are left out.
 ///
 /// ```
-/// use harvest_policy::quarantine::word_sketch;
+/// use harvest_policy::quarantine::text_sketch;
+/// use url::Url;
 ///
-/// assert_eq!(word_sketch(b"<td>May 2031<td>1<td>2"), word_sketch(b"<b>May 1999</b>"));
-/// assert_ne!(word_sketch(b"May"), word_sketch(b"June"));
+/// let url = Url::parse("http://example.dk/rates/17")?;
+/// let sketch = |text: &[u8]| text_sketch(text, &url);
+/// assert_eq!(sketch(b"<td>May<td>745"), sketch(b"<b>May</b> 745, page 17, next 18"));
+/// assert_eq!(sketch(b"May 745").words, sketch(b"May 752").words);
+/// assert_ne!(sketch(b"May 745").numbers, sketch(b"May 752").numbers);
+/// assert_ne!(sketch(b"May").words, sketch(b"June").words);
+/// # Ok::<(), url::ParseError>(())
 /// ```
-pub fn word_sketch(text: &[u8]) -> u64 {
+pub fn text_sketch(text: &[u8], url: &Url) -> TextSketch {
     let text = text.get(..MAX_BYTES).unwrap_or(text);
-    let mut words: Vec<u64> = Vec::new();
+    let mut found = FoundRuns::default();
     let mut rest = text;
     while !rest.is_empty() {
         let end = memchr::memchr(b'<', rest).unwrap_or(rest.len());
         let (shown, behind) = rest.split_at(end);
-        add_words(shown, &mut words);
+        found.add_runs(shown);
         rest = behind_markup(behind);
     }
-    words.sort_unstable();
-    words.dedup();
-    hash_value(&words)
+    let mut of_uri = FoundRuns::default();
+    of_uri.add_runs(url[Position::BeforePath..].as_bytes());
+    of_uri.numbers.truncate(MOST_PLACES);
+    let is_place = |number: &u64| of_uri.numbers.iter().any(|own| own.abs_diff(*number) <= 1);
+    found.numbers.sort_unstable();
+    found.numbers.dedup();
+    found.numbers.retain(|number| !is_place(number));
+    found.words.sort_unstable();
+    found.words.dedup();
+    TextSketch {
+        words: hash_value(&found.words),
+        numbers: (!found.numbers.is_empty()).then(|| hash_value(&found.numbers)),
+    }
 }
 
 /// The meaning of a byte of text.
 #[derive(Clone, Copy)]
 enum ByteRole {
     Letter,
-    /// A run of letters with this byte in it is no word.
-    Digit,
+    Digit(u8),
     Separator,
 }
 
 const fn role(byte: u8) -> ByteRole {
     match byte {
-        b'0'..=b'9' => ByteRole::Digit,
+        b'0'..=b'9' => ByteRole::Digit(byte - b'0'),
         b'a'..=b'z' | b'A'..=b'Z' | 128.. => ByteRole::Letter,
         _ => ByteRole::Separator,
     }
 }
 
-/// Adds the number of each word, by FNV-1a: most words are too short for a stronger function to pay.
-fn add_words(text: &[u8], words: &mut Vec<u64>) {
-    const BEGIN: u64 = 0xcbf2_9ce4_8422_2325;
-    // The separator behind the text ends its last word.
-    let bytes = text.iter().chain(b" ");
-    bytes.fold((BEGIN, false), |(number, has_digit), &byte| {
-        match role(byte) {
-            ByteRole::Letter => {
-                let number = (number ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-                (number, has_digit)
-            }
-            ByteRole::Digit => (number, true),
-            ByteRole::Separator => {
-                if number != BEGIN && !has_digit {
-                    words.push(number);
+/// The runs of letters, and those of digits, of a text.
+#[derive(Debug, Default)]
+struct FoundRuns {
+    /// The hash of each run of letters, by FNV-1a: most words are too short for a stronger function to pay.
+    words: Vec<u64>,
+    /// The value of each run of digits, the last 64 bits of a long one.
+    numbers: Vec<u64>,
+}
+
+impl FoundRuns {
+    fn add_runs(&mut self, text: &[u8]) {
+        const BEGIN: u64 = 0xcbf2_9ce4_8422_2325;
+        let (mut word, mut number) = (BEGIN, None);
+        // The separator behind the text ends its last run.
+        for &byte in text.iter().chain(b" ") {
+            match role(byte) {
+                ByteRole::Letter => {
+                    word = (word ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
                 }
-                (BEGIN, false)
+                ByteRole::Digit(digit) => {
+                    let before: u64 = number.unwrap_or(0);
+                    number = Some(before.wrapping_mul(10).wrapping_add(u64::from(digit)));
+                }
+                ByteRole::Separator => {
+                    match number {
+                        None if word != BEGIN => self.words.push(word),
+                        Some(number) if word == BEGIN => self.numbers.push(number),
+                        None | Some(_) => {}
+                    }
+                    (word, number) = (BEGIN, None);
+                }
             }
         }
-    });
+    }
 }
 
 /// Returns the text behind the tag, or behind the script or style sheet, that it begins with.
@@ -112,7 +156,11 @@ pub(super) fn hash_value<T: Hash + ?Sized>(value: &T) -> u64 {
 mod tests {
     use super::*;
 
-    /// Fails if numbers, order, markup or scripts tell two pages apart, or words do not.
+    fn sketch(text: &[u8]) -> TextSketch {
+        text_sketch(text, &Url::parse("http://a.dk/day/17?y=2031").unwrap())
+    }
+
+    /// Fails if order, markup or scripts tell two pages apart, or words do not.
     #[test]
     fn only_words_tell_pages_apart() {
         let page = b"<h1 class=x17>Calendar</h1><p>May 2031<a href=/s/abc/2>next</a>".as_slice();
@@ -124,12 +172,8 @@ mod tests {
             b"next next Calendar May, Calendar <",
         ];
         for other in same {
-            assert_eq!(
-                word_sketch(page),
-                word_sketch(other),
-                "{}",
-                String::from_utf8_lossy(other)
-            );
+            let shown = String::from_utf8_lossy(other);
+            assert_eq!(sketch(page).words, sketch(other).words, "{shown}");
         }
         for other in [
             b"Calendar May".as_slice(),
@@ -137,13 +181,35 @@ mod tests {
             "Calendar next May å".as_bytes(),
             b"",
         ] {
-            assert_ne!(
-                word_sketch(page),
-                word_sketch(other),
-                "{}",
-                String::from_utf8_lossy(other)
+            let shown = String::from_utf8_lossy(other);
+            assert_ne!(sketch(page).words, sketch(other).words, "{shown}");
+        }
+    }
+
+    /// Fails if the place of a page in its row tells it apart, or the numbers that it is made for do not.
+    #[test]
+    fn numbers_besides_the_place_tell_pages_apart() {
+        let page = sketch(b"<td>745.12<td>13");
+        for same in [
+            "13 745 12",
+            "page 17, 16 18: 745.12 of 2031, 13 745",
+            "13 a745 745 12",
+        ] {
+            assert_eq!(
+                sketch(same.as_bytes()),
+                TextSketch {
+                    words: sketch(same.as_bytes()).words,
+                    ..page
+                },
+                "{same}"
             );
         }
+        for other in ["745 12", "13 745 12 14", "13 745 0"] {
+            assert_ne!(sketch(other.as_bytes()).numbers, page.numbers, "{other}");
+        }
+        assert_eq!(sketch(b"17 a 2030 b2").numbers, None);
+        // Not a panic.
+        sketch(b"99999999999999999999999999999999 18446744073709551615 0");
     }
 
     /// Fails if unfinished markup, or much of it, takes a long time or ends the process.
@@ -161,8 +227,8 @@ mod tests {
         ] {
             let text = piece.repeat(MAX_BYTES);
             assert_eq!(
-                word_sketch(text.as_bytes()),
-                word_sketch(&text.as_bytes()[..MAX_BYTES]),
+                sketch(text.as_bytes()),
+                sketch(&text.as_bytes()[..MAX_BYTES]),
                 "{piece}"
             );
         }

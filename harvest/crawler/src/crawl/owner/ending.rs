@@ -108,6 +108,9 @@ impl CrawlOwner {
             self.kept_running = running;
         }
         self.recorder.set_running_time(running, is_due);
+        if !self.holds_fetches() && self.end.is_none() {
+            self.recorder.begin_trials()?;
+        }
         self.progress.quarantined = self.count_quarantined();
         let troubled = self.rests.count_troubled(now);
         (self.progress.resting_hosts, self.progress.lost_hosts) = troubled;

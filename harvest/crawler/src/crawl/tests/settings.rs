@@ -268,3 +268,112 @@ async fn bandwidth_of_all_connections_is_limited() {
         begin.elapsed()
     );
 }
+
+/// Fails if a body of a media type is kept beyond its limit, another one is cut, or a cut one passes for whole.
+#[tokio::test]
+async fn media_types_have_their_own_limits() {
+    let (base, told) = serve_requests("127.0.0.1", |request| {
+        let path = request.split(' ').nth(1).unwrap();
+        let media_type = match path {
+            "/film" => "Video/MP4; codecs=x",
+            "/clip" => "video/webm",
+            "/zip" => "application/zip",
+            "/robots.txt" => "text/plain",
+            _ => return page("<a href=/film>1</a> <a href=/clip>2</a> <a href=/zip>3</a> <a href=/page>4</a>"),
+        };
+        let body = if path == "/robots.txt" { "User-agent: *\nDisallow: /page\n".to_owned() } else { "x".repeat(5000) };
+        let length = body.len();
+        format!("HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\n\r\n{body}")
+    })
+    .await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "limits.max_body_by_type = { \"video/*\" = \"1000 B\", \"video/webm\" = \"2000 B\", \
+                 \"application/zip\" = \"0 B\", \"text/plain\" = \"5 B\" }";
+    crawl(settings(
+        directory.path(),
+        std::slice::from_ref(&base),
+        order,
+    ))
+    .await;
+    let blocks = blocks(directory.path(), WarcType::Response);
+    let body = |path: &str| {
+        let block = &blocks[base.join(path).unwrap().as_str()];
+        block.split_once("\r\n\r\n").unwrap().1.len()
+    };
+    assert_eq!(
+        (body("/film"), body("/clip"), body("/zip")),
+        (1000, 2000, 0)
+    );
+    // A robots.txt of which five bytes were read would exclude nothing.
+    assert_eq!(requests_for(&told, "/page").len(), 0);
+    for line in log(directory.path()) {
+        let is_cut = line
+            .annotations
+            .iter()
+            .any(|annotation| annotation == "lenTrunc");
+        let has_limit = ["/film", "/clip", "/zip"]
+            .iter()
+            .any(|path| line.uri.ends_with(path));
+        assert_eq!(is_cut, has_limit, "{line}");
+    }
+}
+
+/// Fails if a part of the web is not told the user agent that an overlay has for it, is told both, or another part is.
+#[tokio::test]
+async fn overlay_has_its_own_user_agent() {
+    let own = |_: &str| page("<a href=/1>1</a>");
+    let (first, told) = serve_requests("127.0.0.1", own).await;
+    let (second, told_second) = serve_requests("127.0.0.2", own).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "
+        http.contact = \"https://library.example/web\"
+        [[overlay]]
+        surt = \"http://(127.0.0.2\"
+        user_agent = \"Mozilla/5.0 (X11) holdfast/{version} +{contact}\"
+        ";
+    crawl(settings(directory.path(), &[first, second], order)).await;
+    let agents = |told: &requests::Requests| -> BTreeSet<String> {
+        let requests = told.lock();
+        let lines = requests.iter().flat_map(|request| request.lines());
+        lines
+            .filter(|line| line.to_ascii_lowercase().starts_with("user-agent:"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let own = agents(&told_second);
+    assert_eq!(own.len(), 1, "{own:?}");
+    assert!(
+        own.first()
+            .unwrap()
+            .ends_with(" +https://library.example/web"),
+        "{own:?}"
+    );
+    assert!(own.first().unwrap().contains("(X11) holdfast/"), "{own:?}");
+    assert!(agents(&told).iter().all(|line| !line.contains("X11")));
+    let count = |told: &requests::Requests, what: &str| {
+        told.lock()
+            .iter()
+            .filter(|request| request.contains(what))
+            .count()
+    };
+    assert_eq!(count(&told_second, "X11"), told_second.lock().len());
+}
+
+/// Fails if a seed that an overlay covers stands for more than the overlay says, or another one for less than the order.
+#[tokio::test]
+async fn overlay_has_its_own_scope_of_seeds() {
+    let own = |_: &str| page("<a href=/in/1>1</a> <a href=/out>2</a>");
+    let (first, told) = serve_requests("127.0.0.1", own).await;
+    let (second, told_second) = serve_requests("127.0.0.2", own).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "
+        [[overlay]]
+        surt = \"http://(127.0.0.2\"
+        seed_scope = \"prefix\"
+        ";
+    let seeds = [first, second].map(|base| base.join("/in/").unwrap());
+    crawl(settings(directory.path(), &seeds, order)).await;
+    let count =
+        |told: &requests::Requests| ["/in/1", "/out"].map(|path| requests_for(told, path).len());
+    assert_eq!((count(&told), count(&told_second)), ([1, 1], [1, 0]));
+}

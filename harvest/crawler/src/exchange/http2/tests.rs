@@ -141,11 +141,11 @@ async fn cut_response_says_why() {
     small.receive.body = Some(1000);
     let whole = ExchangeLimits::default();
     for (path, limits, truncation, body) in [
-        ("/stalled", short, Truncation::Time, "hello".to_owned()),
-        ("/large", small, Truncation::Length, "x".repeat(1000)),
+        ("/stalled", &short, Truncation::Time, "hello".to_owned()),
+        ("/large", &small, Truncation::Length, "x".repeat(1000)),
     ] {
         let mut connection = connect().await;
-        let mut exchange = ask(&mut connection, path, &limits).await.unwrap();
+        let mut exchange = ask(&mut connection, path, limits).await.unwrap();
         assert_eq!(exchange.response.truncation, Some(truncation), "{path}");
         assert!(!exchange.response.is_reusable, "{path}");
         let block = block(&mut exchange);
@@ -156,12 +156,12 @@ async fn cut_response_says_why() {
         );
     }
     for (path, limits, is_late) in [
-        ("/silent", short, true),
-        ("/refused", whole, false),
-        ("/long", whole, false),
+        ("/silent", &short, true),
+        ("/refused", &whole, false),
+        ("/long", &whole, false),
     ] {
         let mut connection = connect().await;
-        let error = ask(&mut connection, path, &limits).await.unwrap_err();
+        let error = ask(&mut connection, path, limits).await.unwrap_err();
         let has_timed_out = matches!(error, ExchangeError::Timeout { .. });
         let has_ended = matches!(error, ExchangeError::NoResponse { .. });
         assert_eq!(

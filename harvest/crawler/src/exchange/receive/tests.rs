@@ -86,7 +86,7 @@ fn cut_response_says_why() {
     };
     let short = ReceiveLimits {
         head: 20,
-        body: None,
+        ..ReceiveLimits::default()
     };
     for (wire, limits, timed_out, truncation, length) in [
         (
@@ -126,7 +126,7 @@ fn cut_response_says_why() {
             41,
         ),
     ] {
-        let (response, block, _) = receive(wire, limits, timed_out);
+        let (response, block, _) = receive(wire, limits.clone(), timed_out);
         assert_eq!(
             (response.truncation, block.len()),
             (truncation, length),

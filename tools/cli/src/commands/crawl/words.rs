@@ -6,6 +6,7 @@ use std::time::Duration;
 use archive_model::Period;
 use harvest_controller::{CrawlOutcomeKind, FailedSeed, HarvestJobEnd, JobNotice, JobReport};
 use harvest_crawler::crawl::CrawlNotice;
+use harvest_policy::quarantine::COMMON;
 use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{size_text, tell_user};
@@ -75,8 +76,14 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             words
         }
         CrawlNotice::Quarantined(pattern) => format!(
-            "{pattern}: under quarantine: pages of this pattern only lead to more of their kind, and are left out; to fetch them \
-             after all, write this line: {pattern} into a file NAME.free in {}",
+            "{pattern}: under quarantine: pages of this pattern only lead to more of their kind; some are fetched when nothing else \
+             of their queue is left, as long as they bring something new; to fetch all of them, write this line: {pattern} into a \
+             file NAME.free in {}",
+            root.join("action").display()
+        ),
+        CrawlNotice::CommonPage(url) => format!(
+            "{url}: its host says the same under {COMMON} kinds of paths: perhaps it answers with 200 where a page is missing; to \
+             leave such paths out, write what they begin with into a file NAME.reject in {}",
             root.join("action").display()
         ),
         CrawlNotice::SeedFailed {
@@ -205,9 +212,9 @@ pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Resu
         }
         for held in &report.quarantined {
             output.write_line(&format!(
-                "  {}: under quarantine, {} URIs are held back; to fetch them, write this pattern into a file NAME.free in the \
-                 directory `action` of a job that runs",
-                held.pattern, held.uris
+                "  {}: under quarantine, {} URIs are held back; to fetch them, write this pattern into a file NAME.free in {}, and \
+                 continue the job with `holdfast crawl --resume`",
+                held.pattern, held.uris, Path::new(&report.directory).join("action").display()
             ))?;
         }
         for file in &report.files {
