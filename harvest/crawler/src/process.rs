@@ -240,6 +240,7 @@ impl FetchProcessor {
             limits: ExtractionLimits {
                 max_links: order.extraction.max_links,
                 obeys_nofollow: order.extraction.obey_nofollow,
+                guesses_icon: order.extraction.favicon,
                 ..ExtractionLimits::default()
             },
             scratch: RecordWriterPool::new(scratch, order.files.compress),

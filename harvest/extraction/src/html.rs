@@ -33,7 +33,9 @@ pub(crate) fn html_links(
     memory: usize,
 ) -> Result<(), ReadEnd> {
     outlinks.await_base();
-    PageParser::new(outlinks, memory, false).read(input)
+    let result = PageParser::new(outlinks, memory, false).read(input);
+    outlinks.add_icon();
+    result
 }
 
 /// Adds the links of a piece of a page. A page within it is not read, which bounds the depth.
@@ -159,6 +161,10 @@ impl<'p, 'd> PageParser<'p, 'd> {
             "link" => {
                 let relations = value(element, "rel").unwrap_or_default();
                 let hop = references::relation_hop(&relations);
+                let mut words = relations.split_ascii_whitespace();
+                if words.any(|word| word.eq_ignore_ascii_case("icon")) {
+                    self.outlinks.has_icon = true;
+                }
                 if let (Some(href), Some(hop)) = (value(element, "href"), hop) {
                     self.outlinks.add_reference(&href, hop, "link/@href");
                 }

@@ -104,6 +104,8 @@ pub struct ExtractionLimits {
     pub bytes: u64,
     /// Whether links are left that the page asks not to follow.
     pub obeys_nofollow: bool,
+    /// Whether `/favicon.ico` is a part of a page that names no icon, as it is for browsers.
+    pub guesses_icon: bool,
     /// The most bytes that are held at once: a tag of HTML, a script, a style sheet, a file of JSON or PDF.
     pub memory: usize,
 }
@@ -116,6 +118,7 @@ impl Default for ExtractionLimits {
             max_manifest_links: 50_000,
             bytes: 64 << 20,
             obeys_nofollow: false,
+            guesses_icon: false,
             memory: 8 << 20,
         }
     }
@@ -169,6 +172,7 @@ pub fn extract_links(
         limits.max_links
     };
     let mut outlinks = Outlinks::new(document.url, max_links);
+    outlinks.guesses_icon = limits.guesses_icon;
     if limits.obeys_nofollow {
         outlinks.obey_nofollow();
     }

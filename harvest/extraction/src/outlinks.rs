@@ -38,6 +38,10 @@ pub(crate) struct Outlinks<'a> {
     obeys_nofollow: bool,
     /// Whether the page asks not to follow any of them.
     is_nofollow: bool,
+    /// Whether the icon that browsers ask for by themselves is a link.
+    pub(crate) guesses_icon: bool,
+    /// Whether the page names an icon.
+    pub(crate) has_icon: bool,
     max_links: usize,
     discarded: u64,
     too_long: u64,
@@ -58,6 +62,8 @@ impl<'a> Outlinks<'a> {
             awaits_base: false,
             obeys_nofollow: false,
             is_nofollow: false,
+            guesses_icon: false,
+            has_icon: false,
             max_links,
             discarded: 0,
             too_long: 0,
@@ -160,6 +166,16 @@ impl<'a> Outlinks<'a> {
             self.early.push((self.links.len(), reference.to_owned()));
         }
         self.links.push(Link { url, hop, context });
+    }
+
+    /// Adds the icon that browsers ask for where a page names none, if that is to be guessed.
+    pub(crate) fn add_icon(&mut self) {
+        if self.guesses_icon
+            && !self.has_icon
+            && let Ok(icon) = self.own.join("/favicon.ico")
+        {
+            self.add_reference(icon.as_str(), Hop::Embed, "favicon");
+        }
     }
 
     /// Leaves links from now on that the page asks not to follow.

@@ -8,6 +8,7 @@ use url::Url;
 
 const LIMITS: ExtractionLimits = ExtractionLimits {
     obeys_nofollow: false,
+    guesses_icon: true,
     max_links: 100,
     max_manifest_links: 100,
     bytes: 1 << 20,

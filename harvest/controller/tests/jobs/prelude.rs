@@ -36,6 +36,7 @@ pub(crate) static DISK: RwLock<()> = RwLock::const_new(());
 
 const ORDER: &str = "
     scope.kind = \"host\"
+    extraction.favicon = false
     politeness = { delay_factor = 0.0, min_delay = \"0 ms\", max_delay = \"0 ms\" }
 ";
 

@@ -303,6 +303,8 @@ section! {
         /// Whether links are left that a page asks not to follow: `nofollow` in its `robots` meta element, in
         /// `X-Robots-Tag`, or in the `rel` of a link. Parts of a page are fetched in any case.
         obey_nofollow: bool = false,
+        /// Whether `/favicon.ico` is fetched for pages that name no icon, as browsers do to show it beside their names.
+        favicon: bool = true,
         /// Whether texts in scripts are taken for links.
         scripts: bool = true,
         /// The most links of one document.

@@ -66,6 +66,7 @@ accept_compression = true
 http2 = "never"
 cookies = true
 [extraction]
+favicon = false
 scripts = false
 max_links = 10
 [quarantine]

@@ -104,8 +104,8 @@ pub fn undisturbed(relay: &Relay) -> BTreeSet<String> {
     let uris = crawl(directory.path(), &words).0.uris();
     assert_eq!(
         uris.len(),
-        PAGES + 2,
-        "the pages, the home page and robots.txt"
+        PAGES + 3,
+        "the pages, the home page, robots.txt and the icon"
     );
     uris
 }

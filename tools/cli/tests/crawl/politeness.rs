@@ -122,7 +122,7 @@ fn hosts_and_addresses_get_their_pauses() {
     let directory = tempfile::tempdir().unwrap();
     let (job, report) = crawl(directory.path(), &words);
     assert_eq!(report["status"], "done");
-    let expected = HOSTS * (PAGES + 2);
+    let expected = HOSTS * (PAGES + 3);
     assert_eq!(job.uris().len(), expected);
     let requests = server.requests_when(|requests| requests.len() >= expected);
     assert_eq!(requests.len(), expected);

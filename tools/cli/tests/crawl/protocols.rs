@@ -114,8 +114,8 @@ fn server_of_http2_alone_is_captured() {
     let fetched: Vec<_> = fetched.collect();
     assert_eq!(
         fetched.len(),
-        PAGES + 2,
-        "the pages, the home page and robots.txt"
+        PAGES + 3,
+        "the pages, the home page, robots.txt and the icon"
     );
     for line in &fetched {
         let has = |start: &str| line.annotations.iter().any(|text| text.starts_with(start));

@@ -377,3 +377,29 @@ async fn overlay_has_its_own_scope_of_seeds() {
         |told: &requests::Requests| ["/in/1", "/out"].map(|path| requests_for(told, path).len());
     assert_eq!((count(&told), count(&told_second)), ([1, 1], [1, 0]));
 }
+
+/// Fails if the icon that browsers show beside the name of a page is not fetched, is fetched twice, or though the page
+/// names another one.
+#[tokio::test]
+async fn icon_is_fetched_as_browsers_do() {
+    for (head, icons) in [
+        ("", [1, 0]),
+        ("<LINK REL='shortcut Icon' href=/own.png>", [0, 1]),
+    ] {
+        let (base, told) = serve_requests("127.0.0.1", move |_| {
+            page(&format!("{head}<a href=/1>1</a> <a href=/2>2</a>"))
+        })
+        .await;
+        let directory = tempfile::tempdir().unwrap();
+        crawl(settings(
+            directory.path(),
+            &[base],
+            "extraction.favicon = true",
+        ))
+        .await;
+        assert_eq!(
+            ["/favicon.ico", "/own.png"].map(|path| requests_for(&told, path).len()),
+            icons
+        );
+    }
+}
