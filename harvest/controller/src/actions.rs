@@ -36,7 +36,7 @@ use tokio::sync::oneshot;
 
 use self::parse::ActionRequest;
 use crate::directory::{JobDirectory, MAX_REQUEST, is_temporary};
-use crate::failures::failed_uris;
+use crate::failures::find_failures;
 use crate::notice::{JobNotice, NoticeHandler};
 
 /// The interval at which the directory is looked at.
@@ -62,6 +62,8 @@ struct SentRequest {
     answered: oneshot::Receiver<ControlAnswer>,
     /// The order that holds if the crawl takes it.
     order: Option<CrawlOrder>,
+    /// The lines of the log that could not be read for it.
+    unreadable: u64,
 }
 
 /// The watch of the directory of one job.
@@ -212,15 +214,18 @@ impl<'a> ActionWatch<'a> {
     /// Hands a request to the crawl; `None` if the crawl has ended. An error is why it cannot be one.
     async fn send(&self, request: ActionRequest) -> Result<Option<SentRequest>, String> {
         let mut order = None;
+        let mut unreadable = 0;
         let control = match request {
             ActionRequest::Command(command) => command,
             ActionRequest::Retry(rules) => {
                 let log = self.job.path_of("logs").join(CRAWL_LOG);
                 let reading = tokio::task::spawn_blocking(move || {
-                    let failed = failed_uris(&log, &rules)?;
-                    Ok::<_, String>(CrawlCommand::Retry { rules, failed })
+                    find_failures(&log, &rules).map(|found| (rules, found))
                 });
-                reading.await.map_err(|error| error.to_string())??
+                let (rules, found) = reading.await.map_err(|error| error.to_string())??;
+                unreadable = found.unreadable;
+                let failed = found.failed;
+                CrawlCommand::Retry { rules, failed }
             }
             ActionRequest::Change(text) => {
                 let changed = self.order.changed_by(&text, JobActivity::Running);
@@ -231,11 +236,11 @@ impl<'a> ActionWatch<'a> {
         };
         let (answer, answered) = oneshot::channel();
         let request = ControlRequest { control, answer };
-        Ok(self
-            .requests
-            .send(request)
-            .is_ok()
-            .then_some(SentRequest { answered, order }))
+        Ok(self.requests.send(request).is_ok().then_some(SentRequest {
+            answered,
+            order,
+            unreadable,
+        }))
     }
 
     /// Waits for the answer to a request, and puts its file away.
@@ -248,6 +253,10 @@ impl<'a> ActionWatch<'a> {
             // The crawl has ended: the file stays for the next one.
             Ok(None) => return Ok(()),
             Ok(Some(sent)) => match sent.answered.await {
+                Ok(Ok(done)) if sent.unreadable > 0 => Ok(format!(
+                    "{done}; {} lines of the crawl log cannot be read, and what failed by them is not tried again",
+                    sent.unreadable
+                )),
                 Ok(Ok(done)) => match sent.order {
                     Some(order) => self.keep_order(order).map(|()| done),
                     None => Ok(done),

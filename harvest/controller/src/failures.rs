@@ -20,9 +20,17 @@ use crate::directory::open_if_there;
 /// The most failures that are tried again by one request.
 const MOST_FAILURES: usize = 1_000_000;
 
-/// Returns the URIs whose last line in a crawl log is that of a failure, and that a rule covers, in the order of these
-/// lines. An error is in words.
-pub(crate) fn failed_uris(log: &Path, rules: &[RejectionRule]) -> Result<Vec<FailedUri>, String> {
+/// The failures in a crawl log.
+#[derive(Debug, Default)]
+pub(crate) struct LoggedFailures {
+    /// The URIs whose last line is that of a failure, and that a rule covers, in the order of these lines.
+    pub(crate) failed: Vec<FailedUri>,
+    /// The lines that cannot be read.
+    pub(crate) unreadable: u64,
+}
+
+/// Returns the failures that a rule covers. An error is in words.
+pub(crate) fn find_failures(log: &Path, rules: &[RejectionRule]) -> Result<LoggedFailures, String> {
     let mut covered = Rejections::default();
     covered
         .add(rules.iter().cloned())
@@ -30,11 +38,13 @@ pub(crate) fn failed_uris(log: &Path, rules: &[RejectionRule]) -> Result<Vec<Fai
     let unreadable = |error| DiskError::new("read", log, error).to_string();
     let Some(file) = open_if_there(log).map_err(|error| error.to_string())? else {
         // Nothing was fetched yet.
-        return Ok(Vec::new());
+        return Ok(LoggedFailures::default());
     };
+    let mut unreadable_lines = 0;
     let mut failed: HashMap<String, (u64, FailedUri)> = HashMap::new();
     for (entry, number) in CrawlLogReader::new(BufReader::new(file)).zip(0..) {
         let LogEntry::Line(line) = entry.map_err(unreadable)? else {
+            unreadable_lines += 1;
             continue;
         };
         let status = FetchStatus::from_number(line.status);
@@ -70,7 +80,10 @@ pub(crate) fn failed_uris(log: &Path, rules: &[RejectionRule]) -> Result<Vec<Fai
     }
     let mut failed: Vec<(u64, FailedUri)> = failed.into_values().collect();
     failed.sort_by_key(|(number, _)| *number);
-    Ok(failed.into_iter().map(|(_, uri)| uri).collect())
+    Ok(LoggedFailures {
+        failed: failed.into_iter().map(|(_, uri)| uri).collect(),
+        unreadable: unreadable_lines,
+    })
 }
 
 #[cfg(test)]
@@ -79,7 +92,8 @@ mod tests {
 
     use super::*;
 
-    /// Fails if what was had later is tried again, what may pass is not, or what a host refuses is.
+    /// Fails if what was had later is tried again, what may pass is not, or what a host refuses is; or if a line that cannot
+    /// be read is passed over unsaid.
     #[test]
     fn only_last_lines_of_failures_count() {
         let mut log = tempfile::NamedTempFile::new().unwrap();
@@ -102,13 +116,15 @@ mod tests {
             line(status, uri, "L");
         }
         line("   -2", "http://a.dk/robots.txt", "LP");
+        line("   -2", "", "");
         let rules = ["http://a.dk/".parse().unwrap()];
-        let failed = failed_uris(log.path(), &rules).unwrap();
+        let LoggedFailures { failed, unreadable } = find_failures(log.path(), &rules).unwrap();
+        assert_eq!(unreadable, 1);
         let uris: Vec<&str> = failed.iter().map(|failed| failed.url.as_str()).collect();
         assert_eq!(uris, ["http://a.dk/lost", "http://a.dk/busy"]);
         assert_eq!(failed[0].hops.to_string(), "L");
         assert_eq!(failed[0].source.as_deref(), Some("http://a.dk/"));
-        let all = failed_uris(log.path(), &[".*".parse().unwrap()]).unwrap();
-        assert_eq!(all.len(), 3);
+        let all = find_failures(log.path(), &[".*".parse().unwrap()]).unwrap();
+        assert_eq!(all.failed.len(), 3);
     }
 }

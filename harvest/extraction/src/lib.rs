@@ -172,7 +172,8 @@ pub fn extract_links(
         limits.max_links
     };
     let mut outlinks = Outlinks::new(document.url, max_links);
-    outlinks.guesses_icon = limits.guesses_icon;
+    let status = document.head.and_then(Head::status);
+    outlinks.guesses_icon = limits.guesses_icon && matches!(status, Some(200..=299));
     if limits.obeys_nofollow {
         outlinks.obey_nofollow();
     }

@@ -112,8 +112,9 @@ impl SuffixList {
         &self.version
     }
 
-    /// Returns the domain of a host: `example.co.uk` of `www.example.co.uk`. The host itself if it is an address, a
-    /// public suffix, or under none.
+    /// Returns the domain of a host: `example.co.uk` of `www.example.co.uk`. A suffix that the list does not know is one
+    /// label, as the list's own algorithm has it ("if no rules match"): new ones come every year. The host itself if it is
+    /// an address or a public suffix.
     pub fn registered_domain<'h>(&self, host: &'h str) -> &'h str {
         let is_address = host.starts_with('[') || host.parse::<std::net::Ipv4Addr>().is_ok();
         if is_address {
@@ -123,7 +124,6 @@ impl SuffixList {
             None => psl::List.domain(host.as_bytes()),
             Some(list) => list.domain(host.as_bytes()),
         };
-        let domain = domain.filter(|domain| domain.suffix().is_known());
         let domain = domain.and_then(|domain| std::str::from_utf8(domain.trim().as_bytes()).ok());
         domain.unwrap_or(host)
     }
@@ -176,6 +176,7 @@ mod tests {
                 ("user.github.io", "user.github.io"),
                 ("localhost", "localhost"),
                 ("www.intranet", "www.intranet"),
+                ("a.www.intranet", "www.intranet"),
                 ("127.0.0.1", "127.0.0.1"),
                 ("8.8.8.8", "8.8.8.8"),
                 ("[2001:db8::1]", "[2001:db8::1]"),
@@ -225,7 +226,7 @@ mod tests {
     fn list_of_file_stands_alone() {
         let list = SuffixList::parse(b"// VERSION: 2026-11-01\n// other\nexample.dk\n").unwrap();
         assert_eq!(list.registered_domain("a.b.example.dk"), "b.example.dk");
-        assert_eq!(list.registered_domain("www.example.com"), "www.example.com");
+        assert_eq!(list.registered_domain("www.example.com"), "example.com");
         let (version, digest) = list.version().split_once(", sha256:").unwrap();
         assert_eq!((version, digest.len()), ("2026-11-01", 64));
     }

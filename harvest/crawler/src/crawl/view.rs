@@ -35,6 +35,8 @@ pub struct CrawlView {
     pub time: Timestamp,
     /// The seconds for which the crawl has run, in all processes together and without pauses.
     pub running_seconds: u64,
+    /// Whether nothing new is fetched: the crawl ends once its fetches have.
+    pub is_ending: bool,
     /// The figures of the crawl.
     pub progress: CrawlProgress,
     /// The fetches under way, the longest first.

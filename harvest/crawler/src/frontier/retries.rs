@@ -115,7 +115,8 @@ impl Frontier {
         Some(self.moment_of(time))
     }
 
-    /// Returns the first URIs that wait for a moment and whose hosts are asked about, each with its time.
+    /// Returns the first URIs that wait for a moment and whose hosts are asked about, each with its time, and how many
+    /// more there are; where very many wait, those behind them are counted whatever their hosts.
     ///
     /// # Errors
     ///
@@ -124,19 +125,22 @@ impl Frontier {
         &self,
         most: usize,
         is_about: impl Fn(&str) -> bool,
-    ) -> Result<Vec<(Timestamp, FrontierUri)>, DbError> {
+    ) -> Result<(Vec<(Timestamp, FrontierUri)>, u64), DbError> {
         let mut first = Vec::new();
+        let mut more = self.deferred.saturating_sub(MOST_LOOKED_AT as u64);
         for row in self.retries.scan()?.take(MOST_LOOKED_AT) {
-            if first.len() == most {
-                break;
-            }
             let ((due, _), uri) = row?;
             let url = Url::parse(&uri.uri).ok();
-            if is_about(url.as_ref().and_then(Url::host_str).unwrap_or_default()) {
+            if !is_about(url.as_ref().and_then(Url::host_str).unwrap_or_default()) {
+                continue;
+            }
+            if first.len() < most {
                 first.push((time_of_millisecond(due), uri));
+            } else {
+                more += 1;
             }
         }
-        Ok(first)
+        Ok((first, more))
     }
 
     /// Returns the time at which the first waiting URI of each queue comes back; none of a queue before which many others

@@ -120,7 +120,8 @@ fn page(path: &str) -> Option<String> {
         let links = numbers
             .iter()
             .map(|number| format!("<a href=/{number}>{number}</a> "));
-        links.collect::<String>()
+        // Nothing is asked for beside the pages.
+        "<link rel=icon href=data:,>".to_owned() + &links.collect::<String>()
     };
     if path == "/" {
         return Some(links(&[1, 2, 3]));

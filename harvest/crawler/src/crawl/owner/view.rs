@@ -23,6 +23,7 @@ impl CrawlOwner {
         let most = question.most;
         Ok(CrawlView {
             time: self.clock.now(),
+            is_ending: self.end.is_some(),
             running_seconds: self.running.time_at(now).as_secs(),
             progress: self.progress.clone(),
             fetches: self.view_fetches(question, now),
@@ -155,7 +156,7 @@ impl CrawlOwner {
     fn view_retries(&self, question: &ViewQuestion) -> Result<ViewList<RetryView>, CrawlError> {
         let frontier = self.recorder.frontier();
         let first = frontier.first_retries(question.most, |host| question.is_about(host));
-        let first = first.map_err(RecorderError::from)?;
+        let (first, more) = first.map_err(RecorderError::from)?;
         let entries: Vec<RetryView> = first
             .into_iter()
             .map(|(due, uri)| RetryView {
@@ -164,14 +165,6 @@ impl CrawlOwner {
                 due,
             })
             .collect();
-        // Of a question about some hosts the others are not counted.
-        let more = if question.about.is_empty() {
-            frontier
-                .deferred_uris()
-                .saturating_sub(entries.len() as u64)
-        } else {
-            0
-        };
         Ok(ViewList { entries, more })
     }
 

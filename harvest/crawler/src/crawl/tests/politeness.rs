@@ -106,7 +106,8 @@ async fn hosts_and_addresses_rest_between_requests() {
     let directory = tempfile::tempdir().unwrap();
     let text =
         format!("scope.kind = \"host\"\nqueues.by = \"host\"\npoliteness = {politeness}\n{order}");
-    let order = CrawlOrder::parse(&text).unwrap();
+    let mut order = CrawlOrder::parse(&text).unwrap();
+    order.extraction.favicon = false;
     let mut settings = settings(directory.path(), &seeds, "");
     Arc::get_mut(&mut settings.job).unwrap().order = order;
     let outcome = crawl(settings).await;
@@ -165,7 +166,9 @@ async fn crowded_address_leaves_room_for_others() {
         format!("{ORDER}{order}").replace("min_delay = \"0 ms\", max_delay = \"0 ms\"", pause);
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(directory.path(), &seeds, "");
-    Arc::get_mut(&mut settings.job).unwrap().order = CrawlOrder::parse(&order).unwrap();
+    let mut order = CrawlOrder::parse(&order).unwrap();
+    order.extraction.favicon = false;
+    Arc::get_mut(&mut settings.job).unwrap().order = order;
     let outcome = crawl(settings).await;
     assert_eq!(
         (outcome.end, outcome.progress.fetched),
@@ -203,7 +206,9 @@ async fn pauses_of_hosts_at_one_address_are_their_own() {
     );
     let directory = tempfile::tempdir().unwrap();
     let mut settings = settings(directory.path(), &seeds, "");
-    Arc::get_mut(&mut settings.job).unwrap().order = CrawlOrder::parse(&order).unwrap();
+    let mut order = CrawlOrder::parse(&order).unwrap();
+    order.extraction.favicon = false;
+    Arc::get_mut(&mut settings.job).unwrap().order = order;
     let manual = super::endings::manual();
     let (crawl, _handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
     let outcome = super::endings::run_fast(crawl, &manual).await;

@@ -234,7 +234,12 @@ fn text_lines(document: &StatusDocument) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(view) = &document.view {
         let running = archive_model::Period::from_secs(view.running_seconds);
-        lines.push(format!("{head} for {running}"));
+        let ending = if view.is_ending {
+            ", and ending: fetches under way have 10 seconds"
+        } else {
+            ""
+        };
+        lines.push(format!("{head} for {running}{ending}"));
         lines.push(progress::figures(&view.progress));
         for part in [fetches, queues, hosts, retries, seeds, held] {
             lines.extend(part(view));
