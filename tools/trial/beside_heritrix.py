@@ -13,7 +13,6 @@ import json
 import os
 import pathlib
 import re
-import resource
 import shutil
 import signal
 import subprocess
@@ -63,23 +62,23 @@ def holdfast(executable, folder, seeds, delay, dns, longest):
     words = [executable, "crawl", "--seeds", str(seeds), "--delay", str(delay), "--no-store", "--keep", str(folder)]
     words += ["--contact", "mailto:web@library.example", "--allow-network", "127.0.0.0/8"]
     words += ["--dns", dns] if dns else ["--connections", "8"]
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.time()
+    seconds = None
     folder.mkdir(parents=True)
     with open(folder / "told", "wb") as told:
         process = subprocess.Popen(words, stdout=told, stderr=told)
-        try:
-            process.wait(longest)
-            seconds = time.time() - began
-        except subprocess.TimeoutExpired:
-            seconds = None
-            process.send_signal(signal.SIGINT)
-            process.wait(60)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        ended = 0
+        while not ended:
+            time.sleep(0.02)
+            ended, _, used = os.wait4(process.pid, os.WNOHANG)
+            if time.time() - began > longest and seconds is None:
+                seconds = 0
+                process.send_signal(signal.SIGINT)
+        seconds = None if seconds == 0 else time.time() - began
+    cpu = used.ru_utime + used.ru_stime
     job = next(path for path in folder.iterdir() if path.is_dir())
     kept = sum(path.stat().st_size for path in job.glob("warcs/*.warc.gz"))
-    return Crawl(job / "logs/crawl.log", began, seconds, cpu, after.ru_maxrss // 1024, kept)
+    return Crawl(job / "logs/crawl.log", began, seconds, cpu, used.ru_maxrss // 1024, kept)
 
 
 class Heritrix:

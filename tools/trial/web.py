@@ -84,7 +84,7 @@ async def answer(kinds, reader, writer):
                     return
                 writer.write(body)
             await writer.drain()
-    except (asyncio.IncompleteReadError, ConnectionError):
+    except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
         pass
     finally:
         writer.close()

@@ -27,9 +27,16 @@ pub struct FrontierChanges {
     queued: Vec<UriKey>,
     /// The URIs that wait for a moment.
     pub(super) deferred: Vec<RetryKey>,
-    finished: Vec<FinishedLease>,
-    prerequisites: Vec<(String, RecordedPlace)>,
+    /// The outcomes, in the order of their places: at the first one whose place the files do not reach, all behind it are
+    /// taken back.
+    outcomes: Vec<NotedOutcome>,
     touched: BTreeSet<QueueNumber>,
+}
+
+#[derive(Debug)]
+enum NotedOutcome {
+    Lease(Box<FinishedLease>),
+    Prerequisite(String, RecordedPlace),
 }
 
 #[derive(Debug)]
@@ -61,8 +68,7 @@ impl Frontier {
             seen: HashSet::new(),
             queued: Vec::new(),
             deferred: Vec::new(),
-            finished: Vec::new(),
-            prerequisites: Vec::new(),
+            outcomes: Vec::new(),
             touched: BTreeSet::new(),
         }
     }
@@ -228,12 +234,15 @@ impl Frontier {
             NextStep::RetryAt(moment) => Some(self.put_retry(changes, &lease, moment)?),
         };
         changes.touched.insert(lease.queue);
-        changes.finished.push(FinishedLease {
+        let finished = FinishedLease {
             lease,
             outcome,
             requeued,
             place,
-        });
+        };
+        changes
+            .outcomes
+            .push(NotedOutcome::Lease(Box::new(finished)));
         Ok(())
     }
 
@@ -250,7 +259,9 @@ impl Frontier {
         place: RecordedPlace,
     ) -> Result<(), DbError> {
         changes.batch.put(&self.hosts, &uri.to_owned(), row)?;
-        changes.prerequisites.push((uri.to_owned(), place));
+        changes
+            .outcomes
+            .push(NotedOutcome::Prerequisite(uri.to_owned(), place));
         Ok(())
     }
 
@@ -269,13 +280,17 @@ impl Frontier {
     ///
     /// [`DbError`]: the frontier is not to be used any more, but to be opened again.
     pub fn commit_changes(&mut self, mut changes: FrontierChanges) -> Result<(), DbError> {
-        for (uri, place) in std::mem::take(&mut changes.prerequisites) {
-            let undo = UndoRow::Prerequisite(uri);
-            self.put_pending(&mut changes.batch, place, undo)?;
-        }
         let mut settled = Vec::new();
-        for finished in std::mem::take(&mut changes.finished) {
-            settled.push(self.charge(&mut changes.batch, finished)?);
+        for outcome in std::mem::take(&mut changes.outcomes) {
+            match outcome {
+                NotedOutcome::Lease(finished) => {
+                    settled.push(self.charge(&mut changes.batch, *finished)?);
+                }
+                NotedOutcome::Prerequisite(uri, place) => {
+                    let undo = UndoRow::Prerequisite(uri);
+                    self.put_pending(&mut changes.batch, place, undo)?;
+                }
+            }
         }
         for number in &changes.touched {
             if let Some(queue) = self.queue(*number) {

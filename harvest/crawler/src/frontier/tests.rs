@@ -299,6 +299,44 @@ fn outcome_without_records_is_taken_back() {
 }
 
 /// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was
+/// Fails if an outcome is taken back that the files have, because a prerequisite behind it in the same batch went first: its
+/// record and its line would be there twice.
+#[test]
+fn outcomes_of_one_batch_stay_in_the_order_of_their_places() {
+    let directory = tempfile::tempdir().unwrap();
+    let limits = QueueLimits::default();
+    let mut frontier = open(directory.path(), limits);
+    schedule(&mut frontier, &["http://a.dk/1"]);
+    let lease = lease(&mut frontier).unwrap();
+    let mut changes = frontier.begin_changes();
+    frontier
+        .finish_uri(&mut changes, lease, outcome(false), place(10))
+        .unwrap();
+    let robots = PrerequisiteRow::Robots {
+        status: Some(200),
+        file: b"Disallow:".to_vec(),
+        until: 0,
+    };
+    frontier
+        .put_answer(&mut changes, "http://b.dk/robots.txt", &robots, place(20))
+        .unwrap();
+    frontier.commit_changes(changes).unwrap();
+    drop(frontier);
+    let settings = FrontierSettings {
+        limits: limits.into(),
+        cost: harvest_policy::cost::CostPolicy::Unit,
+        connections: 1,
+        fresh_key: [7; 32],
+        begin: BEGIN.parse().unwrap(),
+    };
+    let (frontier, resume) = Frontier::open_frontier(directory.path(), &settings, |from, to| {
+        from.file_length <= to.file_length
+    })
+    .unwrap();
+    assert_eq!((resume.taken_back, resume.place), (0, place(20)));
+    assert_eq!(frontier.waiting_uris(), 0);
+}
+
 /// committed.
 #[test]
 fn random_crawls_fetch_every_uri_once() {
