@@ -32,6 +32,13 @@ pub struct DomainOutcome {
     pub remaining: u64,
 }
 
+impl DomainOutcome {
+    /// Returns whether all of the domain was fetched.
+    pub fn is_complete(&self) -> bool {
+        self.stop_reason == stop_reason(StopReason::DownloadComplete)
+    }
+}
+
 /// Returns the harvest of each domain, as the logs tell it.
 pub(crate) fn domain_outcomes(
     job: &JobDirectory,

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive_model::Period;
-use harvest_controller::{CrawlOutcomeKind, FailedSeed, HarvestJobEnd, JobNotice, JobReport};
+use harvest_controller::{
+    CrawlOutcomeKind, DomainOutcome, FailedSeed, HarvestJobEnd, JobNotice, JobReport,
+};
 use harvest_crawler::crawl::CrawlNotice;
 use harvest_policy::quarantine::COMMON;
 use tools_terminal::context::CommandContext;
@@ -13,6 +15,9 @@ use tools_terminal::output::{size_text, tell_user};
 
 /// The most seeds that are named.
 const MOST_SEEDS: usize = 10;
+
+/// The most lines about domains, patterns and files each.
+const MOST_LINES: usize = 20;
 
 /// Returns the words of a notice; `root` is the directory of the job.
 pub(super) fn describe_notice(notice: JobNotice<'_>, root: &Path) -> String {
@@ -190,6 +195,46 @@ fn continuation(report: &JobReport) -> Vec<String> {
     left.into_iter().chain(failed).collect()
 }
 
+fn held_text(report: &JobReport) -> String {
+    let uris: u64 = report.quarantined.iter().map(|held| held.uris).sum();
+    match report.quarantined.len() {
+        0 => String::new(),
+        1 => format!("; 1 pattern is under quarantine, with {uris} URIs"),
+        count => format!("; {count} patterns are under quarantine, with {uris} URIs"),
+    }
+}
+
+/// Returns how many of a list are not shown, if some are not.
+fn further(count: usize) -> Option<usize> {
+    count.checked_sub(MOST_LINES).filter(|more| *more > 0)
+}
+
+/// Returns the lines of the domains of a job: those first of which something is left, or that failed.
+fn domain_lines(domains: &[DomainOutcome]) -> Vec<String> {
+    let (complete, others): (Vec<_>, Vec<_>) =
+        domains.iter().partition(|domain| domain.is_complete());
+    let shown = others.iter().chain(&complete).take(MOST_LINES);
+    let mut lines: Vec<String> = shown
+        .map(|domain| {
+            let bytes = size_text(domain.bytes);
+            let left = left_text(domain.remaining);
+            format!(
+                "  {}: {} objects, {bytes}; {}{left}",
+                domain.domain, domain.objects, domain.stop_reason
+            )
+        })
+        .collect();
+    lines.extend(further(domains.len()).map(|more| {
+        let others = others.len().saturating_sub(MOST_LINES);
+        let others = match others {
+            0 => "all of them complete".to_owned(),
+            others => format!("{others} of them not complete"),
+        };
+        format!("  {more} more domains, {others}: reports/hosts-report.txt has their hosts")
+    }));
+    lines
+}
+
 /// Prints the report of a job that has ended; gives the exit code.
 pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Result<Exit, Failure> {
     if context.output.is_json() {
@@ -199,27 +244,37 @@ pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Resu
         let output = &context.output;
         let left = left_text(report.remaining);
         output.write_line(&format!(
-            "job {}: {} objects, {bytes}; {}{left}",
-            report.job, report.objects, report.stop_reason
+            "job {}: {} objects, {bytes}; {}{left}{}",
+            report.job,
+            report.objects,
+            report.stop_reason,
+            held_text(report)
         ))?;
-        for domain in &report.domains {
-            let bytes = size_text(domain.bytes);
-            let left = left_text(domain.remaining);
-            output.write_line(&format!(
-                "  {}: {} objects, {bytes}; {}{left}",
-                domain.domain, domain.objects, domain.stop_reason
-            ))?;
-        }
-        for held in &report.quarantined {
+        domain_lines(&report.domains)
+            .iter()
+            .try_for_each(|line| output.write_line(line))?;
+        for held in report.quarantined.iter().take(MOST_LINES) {
             output.write_line(&format!(
                 "  {}: under quarantine, {} URIs are held back; to fetch them, write this pattern into a file NAME.free in {}, and \
                  continue the job with `holdfast crawl --resume`",
                 held.pattern, held.uris, Path::new(&report.directory).join("action").display()
             ))?;
         }
-        for file in &report.files {
+        if let Some(more) = further(report.quarantined.len()) {
+            output.write_line(&format!(
+                "  {more} more patterns under quarantine: --json shows them"
+            ))?;
+        }
+        let (stored, kept): (Vec<_>, Vec<_>) = report.files.iter().partition(|file| file.stored);
+        for file in kept.iter().chain(&stored).take(MOST_LINES) {
             let state = if file.stored { "stored" } else { "kept here" };
             output.write_line(&format!("  {}: {state}", file.name))?;
+        }
+        if let Some(more) = further(report.files.len()) {
+            let unstored = kept.len().saturating_sub(MOST_LINES);
+            output.write_line(&format!(
+                "  {more} more files, of which {unstored} are kept here"
+            ))?;
         }
         output.write_line(&format!("logs and reports: {}", report.directory))?;
         if report.status == HarvestJobEnd::Done {
@@ -250,4 +305,44 @@ pub(super) fn report_crawl(context: &CommandContext, report: &JobReport) -> Resu
             Exit::Interrupted
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Fails if a job of many domains prints them all, hides one of which something is left behind those that are complete,
+    /// or does not say how many are not shown.
+    #[test]
+    fn few_domains_are_shown_unfinished_ones_first() {
+        let domains = |complete: usize, others: usize| -> Vec<DomainOutcome> {
+            let domain = |number: usize, stop_reason| DomainOutcome {
+                domain: format!("d{number}.dk"),
+                objects: 3,
+                bytes: 1000,
+                stop_reason,
+                remaining: 0,
+            };
+            let complete = (0..complete).map(|number| domain(number, "download complete"));
+            let others = (0..others).map(|number| domain(1000 + number, "download unfinished"));
+            complete.chain(others).collect()
+        };
+        assert_eq!(
+            domain_lines(&domains(1, 1)),
+            [
+                "  d1000.dk: 3 objects, 1 kB; download unfinished",
+                "  d0.dk: 3 objects, 1 kB; download complete"
+            ]
+        );
+        let last = |complete, others| domain_lines(&domains(complete, others)).pop().unwrap();
+        assert_eq!(domain_lines(&domains(20, 0)).len(), 20);
+        assert_eq!(
+            last(500, 3),
+            "  483 more domains, all of them complete: reports/hosts-report.txt has their hosts"
+        );
+        assert_eq!(
+            last(500, 23),
+            "  503 more domains, 3 of them not complete: reports/hosts-report.txt has their hosts"
+        );
+    }
 }
