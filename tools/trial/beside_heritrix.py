@@ -25,7 +25,7 @@ PORT = 8090
 SITES = {"small": "/usr/share/doc/postgresql-doc-15/html", "large": "/usr/share/doc/python3.11/html"}
 PROFILE = "org/archive/crawler/restlet/profile-crawler-beans.cxml"
 # After this a crawl is ended.
-LONGEST = {"small": 120, "large": 180, "sound": 300, "sick": 900}
+LONGEST = {"small": 120, "large": 180, "sound": 300, "sick": 420}
 
 
 class Crawl:

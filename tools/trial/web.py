@@ -110,7 +110,8 @@ def make(folder, domains, is_sick):
         port = {"sound": SOUND, "dead-seed": SOUND, "refuses": DEAD}.get(kind, SICK)
         base = f"http://{name}:{port}/"
         seeds.append(base)
-        address = f"127.1.0.{number % ADDRESSES + 1}"
+        # The sick ones of each hundred lie at other addresses.
+        address = f"127.1.0.{(number + number // 100) % ADDRESSES + 1}"
         names.append(f"{address} {name}")
         if kind == "dead-seed":
             seeds.append(f"http://old.domain{number:05}.example:{DEAD}/")
