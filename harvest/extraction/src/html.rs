@@ -163,7 +163,7 @@ impl<'p, 'd> PageParser<'p, 'd> {
                 let hop = references::relation_hop(&relations);
                 let mut words = relations.split_ascii_whitespace();
                 if words.any(|word| word.eq_ignore_ascii_case("icon")) {
-                    self.outlinks.has_icon = true;
+                    self.outlinks.note_icon();
                 }
                 if let (Some(href), Some(hop)) = (value(element, "href"), hop) {
                     self.outlinks.add_reference(&href, hop, "link/@href");

@@ -173,7 +173,9 @@ pub fn extract_links(
     };
     let mut outlinks = Outlinks::new(document.url, max_links);
     let status = document.head.and_then(Head::status);
-    outlinks.guesses_icon = limits.guesses_icon && matches!(status, Some(200..=299));
+    if limits.guesses_icon && matches!(status, Some(200..=299)) {
+        outlinks.guess_icon();
+    }
     if limits.obeys_nofollow {
         outlinks.obey_nofollow();
     }

@@ -22,6 +22,15 @@ pub(crate) const MAX_REFERENCE: usize = 4 * MAX_URL;
 /// The most bytes of references that are kept for a base which comes behind them.
 const MOST_EARLY: usize = 1 << 20;
 
+/// The icon that browsers ask for beside a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IconLink {
+    /// It is no link by itself.
+    Unwanted,
+    /// It is guessed at the end of the page.
+    Guessed,
+}
+
 /// Links relative to a base.
 #[derive(Debug)]
 pub(crate) struct Outlinks<'a> {
@@ -38,10 +47,7 @@ pub(crate) struct Outlinks<'a> {
     obeys_nofollow: bool,
     /// Whether the page asks not to follow any of them.
     is_nofollow: bool,
-    /// Whether the icon that browsers ask for by themselves is a link.
-    pub(crate) guesses_icon: bool,
-    /// Whether the page names an icon.
-    pub(crate) has_icon: bool,
+    icon: IconLink,
     max_links: usize,
     discarded: u64,
     too_long: u64,
@@ -62,8 +68,7 @@ impl<'a> Outlinks<'a> {
             awaits_base: false,
             obeys_nofollow: false,
             is_nofollow: false,
-            guesses_icon: false,
-            has_icon: false,
+            icon: IconLink::Unwanted,
             max_links,
             discarded: 0,
             too_long: 0,
@@ -168,10 +173,19 @@ impl<'a> Outlinks<'a> {
         self.links.push(Link { url, hop, context });
     }
 
-    /// Adds the icon that browsers ask for where a page names none, if that is to be guessed.
+    /// Lets the icon be a link that browsers ask for by themselves, unless the page names one.
+    pub(crate) const fn guess_icon(&mut self) {
+        self.icon = IconLink::Guessed;
+    }
+
+    /// Takes note that the page names an icon.
+    pub(crate) const fn note_icon(&mut self) {
+        self.icon = IconLink::Unwanted;
+    }
+
+    /// Adds the icon that is guessed.
     pub(crate) fn add_icon(&mut self) {
-        if self.guesses_icon
-            && !self.has_icon
+        if self.icon == IconLink::Guessed
             && let Ok(icon) = self.own.join("/favicon.ico")
         {
             self.add_reference(icon.as_str(), Hop::Embed, "favicon");

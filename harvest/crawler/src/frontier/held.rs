@@ -9,6 +9,9 @@ use archive_db::DbError;
 use super::rows::{HeldUriRow, SeenUriRow};
 use super::{CandidateUri, Frontier, FrontierChanges, FrontierUri, Urgency, UriLease};
 
+/// A URI that is held back, by its pattern and itself.
+type HeldUri = ((String, String), HeldUriRow);
+
 /// The most URIs that are put back in one batch.
 const MOST_RELEASED: usize = 4096;
 
@@ -161,8 +164,7 @@ impl Frontier {
         &self,
         pattern: &str,
         behind: &str,
-    ) -> Result<impl Iterator<Item = Result<((String, String), HeldUriRow), DbError>>, DbError>
-    {
+    ) -> Result<impl Iterator<Item = Result<HeldUri, DbError>>, DbError> {
         let begin = (pattern.to_owned(), behind.to_owned());
         let rows = self
             .held
