@@ -298,7 +298,6 @@ fn outcome_without_records_is_taken_back() {
     assert_eq!(frontier.waiting_uris(), 0);
 }
 
-/// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was
 /// Fails if an outcome is taken back that the files have, because a prerequisite behind it in the same batch went first: its
 /// record and its line would be there twice.
 #[test]
@@ -337,6 +336,7 @@ fn outcomes_of_one_batch_stay_in_the_order_of_their_places() {
     assert_eq!(frontier.waiting_uris(), 0);
 }
 
+/// Fails if in any of many random crawls, cut at random, a URI is lost, or fetched again after its outcome was
 /// committed.
 #[test]
 fn random_crawls_fetch_every_uri_once() {

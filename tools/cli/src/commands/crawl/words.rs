@@ -330,8 +330,8 @@ mod tests {
         assert_eq!(
             domain_lines(&domains(1, 1)),
             [
-                "  d1000.dk: 3 objects, 1 kB; download unfinished",
-                "  d0.dk: 3 objects, 1 kB; download complete"
+                "  d1000.dk: 3 objects, 1.0 kB; download unfinished",
+                "  d0.dk: 3 objects, 1.0 kB; download complete"
             ]
         );
         let last = |complete, others| domain_lines(&domains(complete, others)).pop().unwrap();
