@@ -1,15 +1,15 @@
 //! Public suffixes: the names below which everyone may have a domain, such as `dk`, `co.uk` and `github.io`.
 //!
 //! Owns what the domain of a host is: the label under a public suffix, by Mozilla's list. That list is compiled in; a
-//! file in its format may stand in its place. An address is kept whole, and a host without a public suffix
-//! (`localhost`, `intranet`) is its own domain.
+//! file in its format may stand in its place. An address is kept whole, and a host of one label (`localhost`) is its own
+//! domain.
 //!
 //! ```
 //! use harvest_policy::suffixes::SuffixList;
 //!
 //! let list = SuffixList::parse(b"// VERSION: 7\ndk\nco.uk\n*.ck\n!www.ck\n")?;
 //! assert_eq!(list.registered_domain("www.example.co.uk"), "example.co.uk");
-//! assert_eq!(list.registered_domain("www.example.de"), "www.example.de");
+//! assert_eq!(list.registered_domain("www.example.de"), "example.de");
 //! assert!(list.version().starts_with("7, sha256:"));
 //! # Ok::<(), harvest_policy::suffixes::InvalidSuffixList>(())
 //! ```

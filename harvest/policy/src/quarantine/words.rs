@@ -32,7 +32,7 @@ pub struct TextSketch {
 ///
 /// let url = Url::parse("http://example.dk/rates/17")?;
 /// let sketch = |text: &[u8]| text_sketch(text, &url);
-/// assert_eq!(sketch(b"<td>May<td>745"), sketch(b"<b>May</b> 745, page 17, next 18"));
+/// assert_eq!(sketch(b"<td>May<td>745"), sketch(b"<b>17</b> May 745, 18"));
 /// assert_eq!(sketch(b"May 745").words, sketch(b"May 752").words);
 /// assert_ne!(sketch(b"May 745").numbers, sketch(b"May 752").numbers);
 /// assert_ne!(sketch(b"May").words, sketch(b"June").words);
