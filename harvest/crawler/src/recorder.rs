@@ -16,6 +16,7 @@ use archive_db::DbError;
 use archive_durable::{AppendFile, DiskError, directory};
 use archive_formats::crawl_log::CrawlLogLine;
 use harvest_policy::account::Quota;
+use harvest_policy::hops::Hop;
 use harvest_policy::quarantine::{Quarantine, ResponseContent};
 use harvest_policy::rejections::{RejectionRule, Rejections};
 use harvest_policy::status::FetchStatus;
@@ -29,7 +30,7 @@ use crate::archive_files::{
 use crate::capture::RecordGroup;
 use crate::frontier::{
     CandidateUri, ExistingFrontier, Frontier, FrontierChanges, FrontierSettings, LeaseOutcome,
-    NextUri, PrerequisiteRow, RecordedPlace, UriLease,
+    NextUri, PrerequisiteRow, RecordedPlace, Urgency, UriLease,
 };
 
 mod damage;
@@ -108,8 +109,9 @@ pub struct FinishedTry {
 pub enum RecorderNews {
     /// This pattern is put under quarantine.
     Held(String),
-    /// The host of this page answers with the same words under many patterns.
-    Common(Url),
+    /// The host of this page answers with the same words under many patterns: what is first found behind them is held
+    /// back by this name.
+    SameWords(Url, String),
 }
 
 /// The settings of a recorder.
@@ -245,24 +247,31 @@ impl CrawlRecorder {
         candidates: Vec<CandidateUri>,
     ) -> Result<usize, RecorderError> {
         let mut changes = self.frontier.begin_changes();
-        let new = self.add(&mut changes, candidates)?;
+        let new = self.add(&mut changes, candidates, None)?;
         self.frontier.commit_changes(changes)?;
         self.is_synced = false;
         Ok(new.len())
     }
 
-    /// Adds URIs to their queues, or to those that are held back; returns the new ones.
+    /// Adds URIs to their queues, or to those that are held back; returns the new ones. `same_words`: the page on which
+    /// they were found, and the name by which links are held back that are found there first.
     fn add(
         &mut self,
         changes: &mut FrontierChanges,
         candidates: Vec<CandidateUri>,
+        same_words: Option<(&Url, &str)>,
     ) -> Result<Vec<Url>, DbError> {
         let mut new = Vec::new();
         for candidate in candidates {
             let Ok(url) = Url::parse(&candidate.uri.uri) else {
                 continue;
             };
-            let is_new = match self.holding_name(&url) {
+            let by_words = same_words.filter(|(page, _)| leads_on(&candidate, &url, page));
+            let by_words = by_words.map(|(_, name)| name.to_owned());
+            if same_words.is_none() {
+                self.release_found(changes, &url)?;
+            }
+            let is_new = match self.holding_name(&url).or(by_words) {
                 Some(name) => {
                     let is_new = self.frontier.hold_back(changes, &name, candidate)?;
                     self.count_held(name, is_new);
@@ -275,6 +284,26 @@ impl CrawlRecorder {
             }
         }
         Ok(new)
+    }
+
+    /// Puts a URI back into its queue that was held back by the words of the page on which it was found first, because
+    /// another page links to it.
+    fn release_found(&mut self, changes: &mut FrontierChanges, url: &Url) -> Result<(), DbError> {
+        for name in self.quarantine.held_words(url) {
+            if self.frontier.release_uri(changes, name, url.as_str())?
+                && let Some(count) = self.held.get_mut(name)
+            {
+                *count = count.saturating_sub(1);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether what a try has found is held back by the words of its page, so that it counts as found only once
+    /// another page links to it.
+    pub fn holds_links_of(&self, finished: &FinishedTry) -> bool {
+        let content = finished.content.as_ref();
+        content.is_some_and(|(url, content)| self.quarantine.holding_words(url, *content).is_some())
     }
 
     /// Returns the pattern under quarantine that holds a URI back.
@@ -405,6 +434,7 @@ impl CrawlRecorder {
             lines.extend_from_slice(format!("{line}\n").as_bytes());
         }
         let place = self.files.place_at(self.log_length + length(lines));
+        let is_trial = matches!(&finished.subject, TrySubject::Uri { lease, .. } if lease.uri.urgency == Urgency::Trial);
         if let TrySubject::Uri { lease, outcome } = &finished.subject
             && outcome.is_final()
             && outcome.status.came_to_nothing()
@@ -433,17 +463,25 @@ impl CrawlRecorder {
                 }
             }
         }
-        let new = self.add(changes, finished.candidates)?;
-        if let Some((url, content)) = finished.content {
-            let finding = self.quarantine.note_response(&url, content, &new);
-            if let Some(pattern) = finding.held {
-                self.frontier.put_pattern(changes, &pattern, true)?;
-                self.news.push(RecorderNews::Held(pattern));
-            }
-            if finding.is_common {
-                self.news.push(RecorderNews::Common(url));
-            }
+        let Some((page, content)) = finished.content else {
+            self.add(changes, finished.candidates, None)?;
+            return Ok(());
+        };
+        let same_words = self.quarantine.holding_words(&page, content);
+        let same_words = same_words.map(str::to_owned);
+        let same_words = same_words.as_deref().map(|name| (&page, name));
+        let new = self.add(changes, finished.candidates, same_words)?;
+        let finding = self
+            .quarantine
+            .note_response(&page, content, &new, is_trial);
+        for name in finding.pattern.iter().chain(&finding.words) {
+            self.frontier.put_pattern(changes, name, true)?;
         }
+        self.news.extend(finding.pattern.map(RecorderNews::Held));
+        let same_words = finding
+            .words
+            .map(|name| RecorderNews::SameWords(page, name));
+        self.news.extend(same_words);
         Ok(())
     }
 
@@ -498,6 +536,12 @@ impl CrawlRecorder {
 /// Returns the name under which the URIs are held back that a rule rejects. No pattern has a space.
 fn rejected_name(rule: &RejectionRule) -> String {
     format!("rejected {rule}")
+}
+
+/// Returns whether a URI may lead on from a page for ever: it is of the same host, and no part of the page.
+fn leads_on(candidate: &CandidateUri, url: &Url, page: &Url) -> bool {
+    let is_part = candidate.uri.hops.ends_with(Hop::Embed.letter());
+    !is_part && url.host() == page.host() && url.port() == page.port()
 }
 
 fn length(bytes: &[u8]) -> u64 {

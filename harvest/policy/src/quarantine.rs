@@ -15,8 +15,7 @@
 //!   months, and the pages under one session id the fruit of those under another.
 //! - *Content*: the set of words, by [`text_sketch`]. A calendar differs in twelve names of months, and soon repeats
 //!   itself. Numbers count for half: those of a calendar are the same few, those of a table of rates are all that it
-//!   has, and those of a clock are always new. Digests of payloads tell nothing: in a trap they are all different. What
-//!   a host says under many patterns ([`COMMON`]) is what it says of anything, and never new.
+//!   has, and those of a clock are always new. Digests of payloads tell nothing: in a trap they are all different.
 //! - *Vouchers*: a page of another pattern with new content that links to a URI vouches for it. So do sitemaps. The
 //!   pages of a script-driven site have the same words, all of them; they are real, and known from elsewhere.
 //!
@@ -30,8 +29,12 @@
 //! other way round; and what is said against a page is said against each of its keys. A pattern is as suspect as the best
 //! of its keys, so that all of a search is caught together.
 //!
-//! Real pages may look like a trap. So a host has a trial: `trial_pages` of its patterns under quarantine that bring
-//! nothing new; what brings something costs nothing, or less.
+//! A host may answer any path with one page, whose relative links make a path of each other one. What it says under
+//! many patterns ([`COMMON`]) is never new, and what is first found behind it is held back under the name of these words.
+//!
+//! Real pages may look like a trap. So a host has a trial: `trial_pages` of what is held back of it that bring nothing
+//! new. What brings something costs nothing, or less; a leaf with new content pays for the page that led to it, too: an
+//! album has the same words on all its pages, and an image behind each.
 //!
 //! Not caught: two patterns that lead to each other and always have new words. The budgets of the queue end them.
 
@@ -39,7 +42,6 @@ mod pattern;
 mod recent;
 mod words;
 
-use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use url::Url;
@@ -122,13 +124,13 @@ pub struct QuarantineRules {
     pub trial_pages: u32,
 }
 
-/// What a response has shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What a response has put under quarantine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QuarantineFinding {
-    /// The name of its pattern if that is put under quarantine now.
-    pub held: Option<String>,
-    /// Whether its words are common now: its host has answered with them under [`COMMON`] patterns.
-    pub is_common: bool,
+    /// The name of its pattern.
+    pub pattern: Option<String>,
+    /// The name of its words: its host has answered with them under [`COMMON`] patterns.
+    pub words: Option<String>,
 }
 
 /// The content of a response, as far as it says whether it is new.
@@ -146,6 +148,14 @@ impl ResponseContent {
     /// Returns the content of a payload that is no text.
     pub fn of_digest(digest: &str) -> Self {
         Self::Digest(hash_value(digest))
+    }
+
+    /// Returns the words of a text that has any.
+    const fn words(self) -> Option<u64> {
+        match self {
+            Self::Text(sketch) => sketch.words,
+            Self::Digest(_) | Self::Manifest => None,
+        }
     }
 }
 
@@ -180,17 +190,42 @@ impl Quarantine {
         self.held.get(&url_pattern(url)).map(String::as_str)
     }
 
+    /// Returns the name under which those links are held back that are first found on a page with this content.
+    pub fn holding_words(&self, page: &Url, content: ResponseContent) -> Option<&str> {
+        if self.held.is_empty() {
+            return None;
+        }
+        let words = content.words()?;
+        let name = words_name(&url_pattern(page), words);
+        self.held.get(&name).map(String::as_str)
+    }
+
+    /// Returns the names of words under which links to a host are held back.
+    pub fn held_words(&self, host_of: &Url) -> impl Iterator<Item = &str> {
+        let pattern = url_pattern(host_of);
+        let begin = format!("{} ", pattern_host(&pattern));
+        let from = self.held.range(begin.clone()..);
+        from.take_while(move |name| name.starts_with(&begin))
+            .map(String::as_str)
+    }
+
     /// Takes note of a response with status 200: its content, and the URIs it led to that belong to the crawl and were
-    /// never seen before.
+    /// never seen before. `is_trial`: it was charged by [`Self::charge_trial`].
     pub fn note_response<'u>(
         &mut self,
         url: &Url,
         content: ResponseContent,
         new_links: impl IntoIterator<Item = &'u Url>,
+        is_trial: bool,
     ) -> QuarantineFinding {
         let name = url_pattern(url);
         let key = hash_value(&name);
-        let (news, is_common) = self.take_content(&name, key, content);
+        let is_common = self.holding_words(url, content).is_some();
+        let mut finding = QuarantineFinding::default();
+        let news = match self.take_content(&name, key, content, &mut finding) {
+            News::Content if is_common => News::Nothing,
+            news => news,
+        };
         let is_new = news == News::Content;
         let mut has_fruit = false;
         let mut has_own = false;
@@ -199,7 +234,7 @@ impl Quarantine {
             let target = hash_value(&linked);
             if target == key || are_siblings(&name, &linked) {
                 has_own = true;
-            } else if !self.held.contains(&linked) {
+            } else if !is_common && !self.held.contains(&linked) {
                 let counts = self.patterns.entry(target);
                 has_fruit |= !counts.is_dull();
                 counts.vouchers = counts.vouchers.saturating_add(u32::from(is_new));
@@ -221,34 +256,37 @@ impl Quarantine {
         counts.suspicion = counts.suspicion.saturating_add(points);
         let suspicion = counts.suspicion;
         let of_keys = self.suspect_keys(&name, points, has_fruit);
-        let mut finding = QuarantineFinding {
-            held: None,
-            is_common,
-        };
+        if let Some(spent) = self.spent.get_mut(pattern_host(&name)) {
+            let own = if is_trial { REPEATED - points } else { 0 };
+            let of_parent = if is_new && points == 0 { REPEATED } else { 0 };
+            *spent = spent.saturating_sub(own + of_parent);
+        }
         let limit = self.settings.after_pages.saturating_mul(REPEATED);
-        if self.held.contains(&name) {
-            // Its trial has paid for a page without news.
-            if let Some(spent) = self.spent.get_mut(pattern_host(&name)) {
-                *spent = spent.saturating_sub(REPEATED - points);
-            }
-        } else if points > 0
-            && limit > 0
-            && suspicion.max(of_keys) >= limit
-            && !self.freed.contains(&name)
-            && self.held.len() < MOST
-        {
-            self.held.insert(name.clone());
-            finding.held = Some(name);
+        if points > 0 && limit > 0 && suspicion.max(of_keys) >= limit {
+            finding.pattern = self.hold_new(name);
         }
         finding
     }
 
-    /// Returns what is new in a response: its words, its numbers, or nothing; and whether its words become common now.
-    fn take_content(&mut self, name: &str, key: u64, content: ResponseContent) -> (News, bool) {
+    /// Puts a name under quarantine, unless it is there, or a person has freed it. Returns it if it is there now.
+    fn hold_new(&mut self, name: String) -> Option<String> {
+        let may = !self.freed.contains(&name) && self.held.len() < MOST;
+        let is_new = may && self.held.insert(name.clone());
+        is_new.then_some(name)
+    }
+
+    /// Returns what is new in a response: its words, its numbers, or nothing.
+    fn take_content(
+        &mut self,
+        name: &str,
+        key: u64,
+        content: ResponseContent,
+        finding: &mut QuarantineFinding,
+    ) -> News {
         let (number, numbers) = match content {
-            ResponseContent::Manifest => return (News::Content, false),
+            ResponseContent::Manifest => return News::Content,
             ResponseContent::Digest(number) => (number, None),
-            ResponseContent::Text(sketch) => (sketch.words, sketch.numbers),
+            ResponseContent::Text(sketch) => (sketch.words.unwrap_or_default(), sketch.numbers),
         };
         // Those of the first page are known, too.
         let has_numbers = numbers
@@ -259,14 +297,19 @@ impl Quarantine {
             News::Nothing
         };
         if !self.contents.insert(hash_value(&(key, number))) {
-            return (otherwise, false);
+            return otherwise;
         }
         let patterns = self.spread.entry(hash_value(&(pattern_host(name), number)));
         *patterns = patterns.saturating_add(1);
-        match (*patterns).cmp(&COMMON) {
-            Ordering::Less => (News::Content, false),
-            Ordering::Equal => (otherwise, true),
-            Ordering::Greater => (otherwise, false),
+        let (patterns, words) = (*patterns, content.words());
+        if patterns == COMMON && self.settings.after_pages > 0 {
+            finding.words = words.and_then(|words| self.hold_new(words_name(name, words)));
+        }
+        let is_wordless = matches!(content, ResponseContent::Text(_)) && words.is_none();
+        if patterns < COMMON || is_wordless {
+            News::Content
+        } else {
+            otherwise
         }
     }
 
@@ -344,9 +387,14 @@ fn are_siblings(one: &str, other: &str) -> bool {
     path == other_path && (keys.is_subset(&other_keys) || other_keys.is_subset(&keys))
 }
 
-/// Returns the host of a pattern, with its port.
+/// Returns the host of a name, with its port.
 fn pattern_host(name: &str) -> &str {
-    name.split_once('/').map_or(name, |(host, _)| host)
+    name.split_once(['/', ' ']).map_or(name, |(host, _)| host)
+}
+
+/// Returns the name of the words that the host of a pattern answers with. No pattern has a space.
+fn words_name(pattern: &str, words: u64) -> String {
+    format!("{} same-words-{words:016x}", pattern_host(pattern))
 }
 
 #[cfg(test)]

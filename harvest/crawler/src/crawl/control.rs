@@ -96,8 +96,8 @@ pub enum CrawlNotice {
     /// A pattern of URIs that only makes more of itself was put under quarantine.
     Quarantined(String),
     /// A host answers with the same words under many patterns of URIs, as at this one: perhaps it says 200 for what is
-    /// missing.
-    CommonPage(Url),
+    /// missing. What is first found behind such pages is under quarantine by this name.
+    SameWords(Url, String),
     /// A seed could not be fetched.
     SeedFailed {
         /// The URI of the seed.

@@ -336,7 +336,9 @@ impl CrawlOwner {
                 self.processor.forget_key(&key);
             }
         }
-        let candidates = finished.iter().flat_map(|finished| &finished.candidates);
+        let found = finished.iter();
+        let found = found.filter(|finished| !self.recorder.holds_links_of(finished));
+        let candidates = found.flat_map(|finished| &finished.candidates);
         let keys: Vec<SeenKey> = candidates.map(|candidate| candidate.key).collect();
         for closed in self.recorder.record_batch(finished)? {
             // A job that has gone does not upload.
@@ -349,7 +351,10 @@ impl CrawlOwner {
                     self.progress.quarantined += 1;
                     CrawlNotice::Quarantined(pattern)
                 }
-                RecorderNews::Common(url) => CrawlNotice::CommonPage(url),
+                RecorderNews::SameWords(page, name) => {
+                    self.progress.quarantined += 1;
+                    CrawlNotice::SameWords(page, name)
+                }
             };
             self.notify(notice);
         }

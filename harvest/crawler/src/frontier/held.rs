@@ -115,6 +115,26 @@ impl Frontier {
         Ok(last.map(|last| (count, last)))
     }
 
+    /// Puts one URI back into its queue. Returns whether it was held back by this name.
+    ///
+    /// # Errors
+    ///
+    /// [`DbError`] if the tables cannot be read or written.
+    pub fn release_uri(
+        &mut self,
+        changes: &mut FrontierChanges,
+        name: &str,
+        uri: &str,
+    ) -> Result<bool, DbError> {
+        let key = (name.to_owned(), uri.to_owned());
+        let Some(row) = self.held.get(&key)? else {
+            return Ok(false);
+        };
+        changes.batch.delete(&self.held, &key)?;
+        self.enqueue_by_name(changes, row.queue, &row.uri, row.cost)?;
+        Ok(true)
+    }
+
     /// Returns whether there is nothing left, and nothing under way, in the queue of the first URI of a pattern that is held
     /// back, so that it might go on. Not if the queue has used up what it may have.
     ///

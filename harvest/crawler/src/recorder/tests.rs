@@ -228,3 +228,32 @@ fn freed_uris_come_back_after_a_crash() {
     assert_eq!(recorder.free_pattern("a.dk/*").unwrap(), 1);
     assert_eq!(recorder.frontier().waiting_uris(), COUNT + 1);
 }
+
+/// Fails if a page is lost that was first found on one of a host's pages with the same words, and is linked to by another
+/// page; or if parts of such a page, and what is of other hosts, are held back as its links are.
+#[test]
+fn links_of_common_pages_wait_until_another_page_has_them() {
+    const NAME: &str = "a.dk same-words-1";
+    let directory = tempfile::tempdir().unwrap();
+    let (mut recorder, _) = open(directory.path());
+    recorder.quarantine.hold_pattern(NAME);
+    let mut found = candidates(&recorder, 3);
+    "L".clone_into(&mut found[0].uri.hops);
+    "E".clone_into(&mut found[1].uri.hops);
+    found[2].uri.uri = "http://b.dk/".to_owned();
+    let page = Url::parse("http://a.dk/sorry/").unwrap();
+    let add = |recorder: &mut CrawlRecorder, found: Vec<CandidateUri>, name| {
+        let mut changes = recorder.frontier.begin_changes();
+        recorder.add(&mut changes, found, name).unwrap();
+        recorder.frontier.commit_changes(changes).unwrap();
+        (
+            recorder.quarantined_patterns()[0].1,
+            recorder.frontier().waiting_uris(),
+        )
+    };
+    let of_page = Some((&page, NAME));
+    assert_eq!(add(&mut recorder, found.clone(), of_page), (1, 2));
+    assert_eq!(add(&mut recorder, found.clone(), of_page), (1, 2));
+    assert_eq!(add(&mut recorder, found.clone(), None), (0, 3));
+    assert_eq!(add(&mut recorder, found, None), (0, 3));
+}

@@ -12,8 +12,8 @@ struct Crawl {
     pages: BTreeMap<String, usize>,
     texts: HashSet<String>,
     quarantine: Quarantine,
-    /// The URIs whose words were common then.
-    common: Vec<Url>,
+    /// The names of words that were put under quarantine.
+    same_words: Vec<String>,
 }
 
 impl Crawl {
@@ -44,20 +44,24 @@ fn crawl_with_trial(site: impl Fn(&Url) -> PageResponse, trial_pages: u32) -> Cr
             after_pages: 200,
             trial_pages,
         }),
-        common: Vec::new(),
+        same_words: Vec::new(),
     };
     let mut seen = HashSet::from([home.clone()]);
     let mut queue = VecDeque::from([home]);
     let mut held = VecDeque::new();
+    let mut by_words: BTreeMap<Url, String> = BTreeMap::new();
     let mut fetched = 0;
     while fetched < ENDLESS {
         let next = queue.pop_front();
-        let is_trial = next.is_none();
+        let is_idle = next.is_none();
         let Some(url) = next.or_else(|| held.pop_front()) else {
             return crawl;
         };
-        if let Some(pattern) = crawl.quarantine.holding_pattern(&url).map(str::to_owned) {
-            if !is_trial {
+        let pattern = crawl.quarantine.holding_pattern(&url).map(str::to_owned);
+        let name = pattern.or_else(|| by_words.get(&url).cloned());
+        let is_trial = name.is_some();
+        if let Some(pattern) = name {
+            if !is_idle {
                 held.push_back(url);
                 continue;
             }
@@ -79,8 +83,13 @@ fn crawl_with_trial(site: impl Fn(&Url) -> PageResponse, trial_pages: u32) -> Cr
         } else {
             ResponseContent::Text(text_sketch(text.as_bytes(), &url))
         };
-        let finding = crawl.quarantine.note_response(&url, content, &new);
-        crawl.common.extend(finding.is_common.then_some(url));
+        if let Some(name) = crawl.quarantine.holding_words(&url, content) {
+            by_words.extend(new.iter().map(|link| (link.clone(), name.to_owned())));
+        }
+        let finding = crawl
+            .quarantine
+            .note_response(&url, content, &new, is_trial);
+        crawl.same_words.extend(finding.words);
         crawl.texts.insert(text);
         queue.extend(new);
     }
@@ -322,9 +331,13 @@ fn freed_pattern_stays_free() {
     });
     let url = |number: u32| Url::parse(&format!("http://a.dk/cal/{number}")).unwrap();
     let fetch = |quarantine: &mut Quarantine, number| {
-        let finding =
-            quarantine.note_response(&url(number), ResponseContent::Digest(1), &[url(number + 1)]);
-        finding.held
+        let finding = quarantine.note_response(
+            &url(number),
+            ResponseContent::Digest(1),
+            &[url(number + 1)],
+            false,
+        );
+        finding.pattern
     };
     assert_eq!(
         [1, 2].map(|number| fetch(&mut quarantine, number)),
@@ -353,8 +366,8 @@ fn quarantine_is_resumed_or_off() {
     assert_eq!(resumed.holding_pattern(&url), Some("a.dk/cal/#"));
     let mut off = Quarantine::new(QuarantineRules::default());
     assert!((0..10_000).all(|_| {
-        off.note_response(&url, ResponseContent::Digest(1), [])
-            .held
+        off.note_response(&url, ResponseContent::Digest(1), [], false)
+            .pattern
             .is_none()
     }));
 }
@@ -431,7 +444,9 @@ fn facets_are_held_as_one() {
         let [url, next] =
             [url, next].map(|query| Url::parse(&format!("http://a.dk/index.php?{query}")).unwrap());
         let content = ResponseContent::Text(text_sketch(text.as_bytes(), &url));
-        quarantine.note_response(&url, content, &[next]).held
+        quarantine
+            .note_response(&url, content, &[next], false)
+            .pattern
     };
     let days = (0..250).map(|day| {
         note(
@@ -451,14 +466,95 @@ fn facets_are_held_as_one() {
     }
 }
 
-/// Fails if a host that answers anything with one page is not told, or is told for each path; or if such pages vouch for
-/// each other.
+/// Fails if a host is crawled without an end that answers anything with one page of relative links, or is told for each
+/// path; or if its real pages are lost.
 #[test]
-fn page_under_many_paths_is_common() {
-    let crawl = crawl(|url| {
-        let depth = url.path().matches('/').count();
-        let links = ["a/", "b/", "c/", "d/", "e/", "f/"].map(str::to_owned);
-        page("sorry", if depth < 4 { links.to_vec() } else { vec![] })
+fn page_under_many_paths_is_left() {
+    let crawl = crawl_with_trial(
+        |url| {
+            if let Some(number) = number(url, "news/") {
+                return page(
+                    word(number),
+                    vec![format!("/news/{}", (number + 1).min(300))],
+                );
+            }
+            let links = (b'a'..=b't').map(|letter| format!("{}/", char::from(letter)));
+            let links = links.chain(["/news/1".to_owned()]).collect();
+            page("sorry", links)
+        },
+        100,
+    );
+    assert_eq!(crawl.same_words.len(), 1, "{:?}", crawl.same_words);
+    assert_eq!(crawl.count("/news/#"), 300);
+    let pages: usize = crawl.pages.values().sum();
+    assert!((400..2000).contains(&pages), "{pages}");
+}
+
+/// Fails if an album is cut: all its pages have the same words, in folders of many names, and an image each.
+#[test]
+fn albums_of_same_words_are_kept_whole() {
+    let albums = 60;
+    let images = 20;
+    let crawl = crawl_with_trial(
+        |url| {
+            if url.path() == "/" {
+                let albums = (0..albums).map(|album| format!("/{}/1.html", word(album)));
+                return page("albums", albums.collect());
+            }
+            let (album, file) = url.path()[1..].split_once('/')?;
+            let image = file.strip_suffix(".jpg");
+            if image.is_some() {
+                return page(
+                    url.path().replace(|c: char| c.is_ascii_digit(), "x")
+                        + &word(image?.parse().ok()?),
+                    vec![],
+                );
+            }
+            let number: u32 = file.strip_suffix(".html")?.parse().ok()?;
+            let next = (number + 1).min(images);
+            page(
+                "index back next",
+                vec![format!("/{album}/{number}.jpg"), format!("{next}.html")],
+            )
+        },
+        100,
+    );
+    let pages: usize = crawl.pages.values().sum();
+    let all = albums * u64::from(images) * 2 + 1;
+    assert_eq!(pages as u64, all, "{:?}", crawl.held_patterns());
+}
+
+/// Fails if the name of common words is forgotten by the next process, or they pass for new there.
+#[test]
+fn common_words_stay_known() {
+    let mut first = Quarantine::new(QuarantineRules {
+        after_pages: 200,
+        trial_pages: 10,
     });
-    assert_eq!(crawl.common.len(), 1, "{:?}", crawl.common);
+    let sketch = |text: &str, url: &Url| ResponseContent::Text(text_sketch(text.as_bytes(), url));
+    let page = |number: u64| Url::parse(&format!("http://a.dk/{}/x", word(number))).unwrap();
+    let names = (0..100).filter_map(|number| {
+        let url = page(number);
+        first
+            .note_response(&url, sketch("sorry", &url), [], false)
+            .words
+    });
+    let names: Vec<String> = names.collect();
+    let [name] = names.as_slice() else {
+        panic!("{names:?}");
+    };
+    let mut next = Quarantine::new(first.settings);
+    next.hold_pattern(name);
+    let url = page(200);
+    assert_eq!(
+        next.holding_words(&url, sketch("sorry", &url)),
+        Some(name.as_str())
+    );
+    assert_eq!(next.holding_words(&url, sketch("", &url)), None);
+    assert_eq!(Vec::from_iter(next.held_words(&url)), [name]);
+    next.charge_trial(name, 10);
+    next.note_response(&url, sketch("sorry", &url), &[page(201)], true);
+    assert_eq!(next.trial_pages_left(name), 0);
+    next.free_pattern(name);
+    assert_eq!(next.holding_words(&url, sketch("sorry", &url)), None);
 }

@@ -15,8 +15,8 @@ const MOST_PLACES: usize = 16;
 /// What a text says, as numbers that are the same for the same set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextSketch {
-    /// The set of its words.
-    pub words: u64,
+    /// The set of its words. `None` if there are none: a frameset, a page with an image.
+    pub words: Option<u64>,
     /// The set of its numbers, but for those that the URI of the page has, and their neighbours: a page that counts up
     /// shows where it stands. `None` if there are none.
     pub numbers: Option<u64>,
@@ -58,7 +58,7 @@ pub fn text_sketch(text: &[u8], url: &Url) -> TextSketch {
     found.words.sort_unstable();
     found.words.dedup();
     TextSketch {
-        words: hash_value(&found.words),
+        words: (!found.words.is_empty()).then(|| hash_value(&found.words)),
         numbers: (!found.numbers.is_empty()).then(|| hash_value(&found.numbers)),
     }
 }

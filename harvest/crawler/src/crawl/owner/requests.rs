@@ -248,7 +248,7 @@ impl CrawlOwner {
             let held = if held.is_empty() {
                 "no pattern is".to_owned()
             } else {
-                format!("these are: {}", held.join(" "))
+                format!("these are: {}", held.join(", "))
             };
             return Ok(Err(format!(
                 "{unknown} is not under quarantine ({held}); write a pattern as the notice has it"

@@ -160,3 +160,51 @@ async fn tables_of_numbers_are_fetched_to_their_end() {
         outcome.quarantined
     );
 }
+
+/// Fails if a host is crawled without an end that answers anything with one page of relative links, if its real pages are
+/// lost, or if nobody is told.
+#[tokio::test]
+async fn host_that_answers_anything_is_left() {
+    let site = |path: &str| {
+        if let Some(article) = path
+            .strip_prefix("/news/")
+            .and_then(|rest| rest.parse::<u32>().ok())
+        {
+            let text = "abcdefgh".repeat(usize::try_from(article).unwrap());
+            let next = (article + 1).min(100);
+            return Some(page(&format!("{text} <a href=/news/{next}>next</a>")));
+        }
+        let links = [
+            "about", "shop", "staff", "press", "jobs", "help", "map", "faq",
+        ];
+        let links = links.map(|link| format!("<a href={link}/>{link}</a> "));
+        Some(page(&format!(
+            "{}<img src=logo.png><a href=/news/1>news</a>",
+            links.concat()
+        )))
+    };
+    let (base, asked) = serve_by(Arc::new(site)).await;
+    let directory = tempfile::tempdir().unwrap();
+    let order = "quarantine = { after_pages = 200, trial_pages = 50 }\nscope.max_hops = 1000\nlimits.max_objects = 5000";
+    let settings = settings(directory.path(), &[base], order);
+    let (crawl, mut handle) = Crawl::new(settings, Clock::system_clock(), Chance::system_chance());
+    let outcome = crawl.run_crawl().await.unwrap();
+    let asked = asked.lock().clone();
+    let news = asked.iter().filter(|path| path.starts_with("/news/"));
+    assert_eq!(news.count(), 100);
+    let asked = asked.len();
+    assert_eq!(outcome.end, CrawlEnd::Finished, "{asked}");
+    assert!(asked < 1500, "{asked}");
+    let [(name, held)] = outcome.quarantined.as_slice() else {
+        panic!("{:?}", outcome.quarantined);
+    };
+    assert!(
+        name.contains(" same-words-") && *held > 100,
+        "{name} {held}"
+    );
+    let told = handle.notices.try_recv().unwrap();
+    assert!(
+        matches!(&told, CrawlNotice::SameWords(_, told) if told == name),
+        "{told:?}"
+    );
+}

@@ -81,14 +81,14 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             words
         }
         CrawlNotice::Quarantined(pattern) => format!(
-            "{pattern}: under quarantine: pages of this pattern only lead to more of their kind; some are fetched when nothing else \
-             of their queue is left, as long as they bring something new; to fetch all of them, write this line: {pattern} into a \
-             file NAME.free in {}",
+            "{pattern}: under quarantine: its pages only lead to more of their kind; a trial of them comes last (the line {pattern} \
+             in a file NAME.free in {} frees all)",
             root.join("action").display()
         ),
-        CrawlNotice::CommonPage(url) => format!(
-            "{url}: its host says the same under {COMMON} kinds of paths: perhaps it answers with 200 where a page is missing; to \
-             leave such paths out, write what they begin with into a file NAME.reject in {}",
+        CrawlNotice::SameWords(page, name) => format!(
+            "{page}: its host says the same under {COMMON} kinds of paths: perhaps it answers with 200 where a page is missing; \
+             what is first found behind such pages is under quarantine; a trial of it comes last (the line {name} in a file \
+             NAME.free in {} frees all)",
             root.join("action").display()
         ),
         CrawlNotice::SeedFailed {
