@@ -73,8 +73,8 @@ pub struct CapturedExchange<'a> {
     pub uri: &'a str,
     /// The time at which the request began to go out.
     pub began: Timestamp,
-    /// The address of the host.
-    pub address: IpAddr,
+    /// The address of the host; `None`: only a proxy knows it.
+    pub address: Option<IpAddr>,
     /// The request as it was sent.
     pub request: &'a [u8],
     /// The response as it came in.
@@ -332,8 +332,10 @@ impl CapturedExchange<'_> {
         builder = self
             .with_protocol(builder)
             .target_uri(self.uri)
-            .with_field("WARC-IP-Address", &self.address.to_string())
             .content_type("application/http; msgtype=response");
+        if let Some(address) = self.address {
+            builder = builder.with_field("WARC-IP-Address", &address.to_string());
+        }
         if let Novelty::SamePayload(_) = self.novelty {
             let head = self.response.head.as_ref();
             let head = head.map(|head| head.raw().to_vec()).unwrap_or_default();

@@ -7,6 +7,7 @@ pub mod bandwidth;
 mod http2;
 mod incoming;
 pub mod old_tls;
+pub mod proxy;
 pub mod receive;
 pub mod request;
 pub mod tls;
@@ -30,6 +31,7 @@ use self::bandwidth::Bandwidth;
 use self::http2::FrameConnection;
 use self::incoming::{ExchangeTimer, IncomingResponse};
 use self::old_tls::OldTlsClient;
+use self::proxy::{ProxyFailure, ProxyWay, open_tunnel};
 use self::receive::{HttpResponse, ReceiveLimits, ResponseReceiver, Truncation};
 use self::request::HttpRequest;
 use self::tls::{ProtocolOffer, TlsClient, TlsSession};
@@ -80,32 +82,63 @@ pub struct ExchangeMeans<'a> {
 
 /// The ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ConnectionEnds {
+pub struct ConnectionEnds<'a> {
     /// The host.
     pub host: SocketAddr,
     /// The address of this machine that the host sees; `None`: any.
     pub own: Option<IpAddr>,
+    /// The proxy that is connected to in place of the host.
+    pub proxy: Option<ProxyWay<'a>>,
 }
 
-impl From<SocketAddr> for ConnectionEnds {
+impl From<SocketAddr> for ConnectionEnds<'_> {
     fn from(host: SocketAddr) -> Self {
-        Self { host, own: None }
+        Self {
+            host,
+            own: None,
+            proxy: None,
+        }
     }
 }
 
-impl ConnectionEnds {
+impl ConnectionEnds<'_> {
+    /// Connects to the host, or to its proxy.
     async fn connect(self) -> io::Result<TcpStream> {
-        let Some(own) = self.own else {
-            return TcpStream::connect(self.host).await;
+        let Some(ProxyWay { proxy, .. }) = self.proxy else {
+            return connect_to(self.host, self.own).await;
         };
-        let socket = if self.host.is_ipv4() {
-            TcpSocket::new_v4()
-        } else {
-            TcpSocket::new_v6()
-        }?;
-        socket.bind(SocketAddr::new(own, 0))?;
-        socket.connect(self.host).await
+        let mut refusal = io::Error::other("its name has no address");
+        for address in tokio::net::lookup_host((proxy.host(), proxy.port())).await? {
+            match connect_to(address, self.own).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => refusal = error,
+            }
+        }
+        Err(refusal)
     }
+
+    fn connect_error(self, source: io::Error) -> ExchangeError {
+        match self.proxy {
+            Some(way) => ProxyFailure::of_error(way.proxy, &source).into(),
+            None => ExchangeError::Connect {
+                address: self.host,
+                source,
+            },
+        }
+    }
+}
+
+async fn connect_to(host: SocketAddr, own: Option<IpAddr>) -> io::Result<TcpStream> {
+    let Some(own) = own else {
+        return TcpStream::connect(host).await;
+    };
+    let socket = if host.is_ipv4() {
+        TcpSocket::new_v4()
+    } else {
+        TcpSocket::new_v6()
+    }?;
+    socket.bind(SocketAddr::new(own, 0))?;
+    socket.connect(host).await
 }
 
 /// The reason why there is no response at all.
@@ -119,6 +152,9 @@ pub enum ExchangeError {
         /// The error of the system.
         source: io::Error,
     },
+    /// The proxy has not led to the host.
+    #[error(transparent)]
+    Proxy(#[from] ProxyFailure),
     /// The connection was made, but no TLS session on it.
     #[error("cannot agree on TLS with {address}: {source}")]
     Tls {
@@ -280,7 +316,7 @@ impl HostConnection {
     /// [`ExchangeError::Connect`], also where the host takes too long, [`ExchangeError::Tls`] and
     /// [`ExchangeError::Http2`].
     pub async fn open_connection(
-        ends: impl Into<ConnectionEnds>,
+        ends: impl Into<ConnectionEnds<'_>>,
         tls: Option<(&TlsClient, ServerName<'static>, ProtocolOffer)>,
         limits: &ExchangeLimits,
         clock: &Clock,
@@ -327,7 +363,7 @@ impl HostConnection {
     ///
     /// [`ExchangeError::Connect`], also where the host takes too long, and [`ExchangeError::Tls`].
     pub async fn open_old_tls(
-        ends: ConnectionEnds,
+        ends: ConnectionEnds<'_>,
         (client, judge): (&OldTlsClient, &TlsClient),
         name: ServerName<'static>,
         limits: &ExchangeLimits,
@@ -451,22 +487,38 @@ impl HostConnection {
 fn late_error(address: SocketAddr, limits: &ExchangeLimits) -> ExchangeError {
     ExchangeError::Connect {
         address,
-        source: io::Error::new(
-            io::ErrorKind::TimedOut,
-            format!("no answer within {:?}", limits.connect),
-        ),
+        source: late(limits),
     }
 }
 
+fn late(limits: &ExchangeLimits) -> io::Error {
+    let words = format!("no answer within {:?}", limits.connect);
+    io::Error::new(io::ErrorKind::TimedOut, words)
+}
+
 async fn open_stream(
-    ends: ConnectionEnds,
+    ends: ConnectionEnds<'_>,
     limits: &ExchangeLimits,
     clock: &Clock,
 ) -> Result<TcpStream, ExchangeError> {
     let address = ends.host;
-    let stream = clock.run_with_timeout(limits.connect, ends.connect());
-    let stream = stream.await.map_err(|_late| late_error(address, limits))?;
-    let stream = stream.map_err(|source| ExchangeError::Connect { address, source })?;
+    let stream = clock.run_with_timeout(limits.connect, Box::pin(ends.connect()));
+    let stream = stream
+        .await
+        .map_err(|_late| ends.connect_error(late(limits)))?;
+    let mut stream = stream.map_err(|source| ends.connect_error(source))?;
+    if let Some(ProxyWay {
+        proxy,
+        tunnel_to: Some(host_port),
+    }) = ends.proxy
+    {
+        let tunnel = open_tunnel(&mut stream, proxy, host_port);
+        let tunnel = clock.run_with_timeout(limits.connect, Box::pin(tunnel));
+        // The proxy waits for the host.
+        tunnel
+            .await
+            .map_err(|_late| late_error(address, limits))??;
+    }
     // Without it a request in two writes waits for the answer to the first one.
     let stream = stream.set_nodelay(true).map(|()| stream);
     stream.map_err(|source| ExchangeError::Connect { address, source })

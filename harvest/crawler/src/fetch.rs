@@ -16,13 +16,14 @@ use std::time::{Duration, Instant};
 use archive_daemon::clock::{Clock, NoChance};
 use archive_model::ByteSize;
 use harvest_model::CrawlOrder;
-use harvest_model::order::{HeaderFieldText, Http2Use};
+use harvest_model::order::{HeaderFieldText, Http2Use, HttpProxy};
 use parking_lot::Mutex;
 use rustls::pki_types::ServerName;
 use url::Url;
 
 use crate::exchange::bandwidth::Bandwidth;
 use crate::exchange::old_tls::OldTlsClient;
+use crate::exchange::proxy::{ProxyFailure, ProxyWay};
 use crate::exchange::request::{HttpRequest, InvalidHeaderField, referer_field};
 use crate::exchange::tls::{ProtocolOffer, TlsClient, TlsSession};
 use crate::exchange::{
@@ -61,7 +62,7 @@ pub enum FetchError {
 pub struct FetchRequest {
     /// The URI that is asked for.
     pub url: Url,
-    /// The address of the host.
+    /// The address of the host, or [`BEHIND_PROXY`](harvest_policy::address::BEHIND_PROXY).
     pub address: IpAddr,
     /// The page that led to the URI.
     pub referer: Option<String>,
@@ -103,6 +104,8 @@ pub struct FetchExchange {
     pub exchange: Exchange,
     /// The terms of the TLS session, with `https`.
     pub tls: Option<TlsSession>,
+    /// The proxy by which the host was asked.
+    pub proxy: Option<HttpProxy>,
 }
 
 /// The end of a connection that waits: scheme and port with the address, and the host for TLS.
@@ -130,6 +133,8 @@ pub struct Fetcher {
     fields: Vec<(String, String)>,
     /// The address of this machine that hosts see.
     source: Option<IpAddr>,
+    /// The proxy by which all hosts are asked.
+    proxy: Option<HttpProxy>,
     bandwidth: Bandwidth,
     tls: TlsClient,
     /// The client for hosts that speak TLS of old; `None`: they are not harvested.
@@ -186,6 +191,7 @@ impl Fetcher {
         Self {
             fields,
             source: order.http.source_address,
+            proxy: order.http.proxy.clone(),
             bandwidth: Bandwidth::limited_to(order.limits.max_bandwidth.map(ByteSize::bytes)),
             tls,
             old_tls,
@@ -290,9 +296,18 @@ impl Fetcher {
             room: &fetch.room,
             bandwidth: &self.bandwidth,
         };
-        connection
+        let exchange = connection
             .exchange_request(request, means, &self.clock)
-            .await
+            .await?;
+        let head = exchange.response.head.as_ref();
+        let proxy = self.proxy.as_ref().filter(|_| is_plain(fetch));
+        let failure = proxy
+            .zip(head)
+            .and_then(|(proxy, head)| ProxyFailure::of_answer(proxy, head));
+        match failure {
+            Some(failure) => Err(failure.into()),
+            None => Ok(exchange),
+        }
     }
 
     async fn open(
@@ -301,9 +316,19 @@ impl Fetcher {
         endpoint: &Endpoint,
         offer: ProtocolOffer,
     ) -> Result<HostConnection, FetchError> {
+        let host_port = format!(
+            "{}:{}",
+            fetch.url.host_str().unwrap_or_default(),
+            endpoint.1.port()
+        );
+        let tunnel_to = Some(host_port.as_str()).filter(|_| !is_plain(fetch));
         let ends = ConnectionEnds {
             host: endpoint.1,
             own: self.source,
+            proxy: self
+                .proxy
+                .as_ref()
+                .map(|proxy| ProxyWay { proxy, tunnel_to }),
         };
         let tls = if fetch.url.scheme() == "https" {
             let host = fetch.url.host_str().unwrap_or_default();
@@ -341,7 +366,7 @@ impl Fetcher {
 
     async fn open_old(
         &self,
-        ends: ConnectionEnds,
+        ends: ConnectionEnds<'_>,
         client: &OldTlsClient,
         name: &ServerName<'static>,
         fetch: &FetchRequest,
@@ -365,6 +390,7 @@ impl Fetcher {
             request,
             exchange,
             tls,
+            proxy: self.proxy.clone(),
         }
     }
 
@@ -389,6 +415,10 @@ impl Fetcher {
                 let request = HttpRequest::post_form(&fetch.url, &fields, &form.body)?;
                 request.with_secret_in_body(form.secret.clone())
             }
+        };
+        let request = match &self.proxy {
+            Some(_) if is_plain(fetch) => request.in_absolute_form(),
+            _ => request,
         };
         match &fetch.authorization {
             Some(value) => request.with_secret("Authorization", value),
@@ -441,6 +471,11 @@ fn remember_host(hosts: &Mutex<HashSet<Endpoint>>, endpoint: &Endpoint) {
         hosts.clear();
     }
     hosts.insert(endpoint.clone());
+}
+
+/// Returns whether a URI is asked for without TLS.
+fn is_plain(fetch: &FetchRequest) -> bool {
+    fetch.url.scheme() != "https"
 }
 
 /// Returns whether a host says that it has got no request in time (RFC 9110 §15.5.9).

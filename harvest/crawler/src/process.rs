@@ -16,6 +16,7 @@ use archive_formats::warc::WriteError;
 use harvest_extraction::{Extraction, ExtractionLimits, FetchedDocument, extract_links};
 use harvest_model::CrawlOrder;
 use harvest_model::order::SeedRedirects;
+use harvest_policy::address::BEHIND_PROXY;
 use harvest_policy::cost::{CostPolicy, UriOrder};
 use harvest_policy::hops::{Hop, HopPath, InvalidHop};
 use harvest_policy::quarantine::{MAX_BYTES, ResponseContent, text_sketch};
@@ -32,6 +33,7 @@ pub use self::novelty::KnownCaptures;
 use crate::capture::{
     CaptureError, CapturedExchange, Novelty, RecordGroup, RecordWriterPool, record_id,
 };
+use crate::exchange::proxy::ProxyFailure;
 use crate::exchange::receive::Truncation;
 use crate::fetch::FetchExchange;
 use crate::frontier::{CandidateUri, FrontierUri, RecentKeys, UriHasher};
@@ -137,6 +139,8 @@ pub struct ProcessedUri {
     pub cut: Option<Box<FetchedUri>>,
     /// The answer to the question for robots.txt, of such a fetch and its redirects.
     pub robots: Option<RobotsFile>,
+    /// The failure of the proxy, if that is why there is no answer.
+    pub proxy_failure: Option<ProxyFailure>,
 }
 
 /// The answer to the question for robots.txt.
@@ -301,6 +305,7 @@ impl FetchProcessor {
             retry_after,
             cut: None,
             robots: None,
+            proxy_failure: None,
         };
         let status = match after {
             TryDecision::Finished(status) => status,
@@ -410,7 +415,7 @@ impl FetchProcessor {
         let capture = CapturedExchange {
             uri: &fetched.uri.uri,
             began: exchange.began,
-            address: exchange.address.ip(),
+            address: Some(exchange.address.ip()).filter(|address| *address != BEHIND_PROXY),
             request: &request,
             response: &mut exchange.response,
             protocol: exchange.protocol,

@@ -12,6 +12,7 @@ mod invalid;
 mod name_server;
 mod overlay;
 mod policies;
+mod proxy;
 mod section;
 mod sections;
 
@@ -24,6 +25,7 @@ pub use header_field::{HeaderFieldText, InvalidHeaderText};
 pub use invalid::InvalidOrder;
 pub use name_server::{InvalidNameServer, NameServer};
 pub use overlay::Overlay;
+pub use proxy::{HttpProxy, InvalidProxy};
 pub use sections::{
     DedupSettings, DnsSettings, ExtractionSettings, FileSettings, Http2Use, HttpSettings,
     LimitSettings, NetworkSettings, PolitenessSettings, QuarantineSettings, QueueSettings,

@@ -82,3 +82,30 @@ pub(crate) mod list {
         Ok(values.into_iter().map(|TextValue(value)| value).collect())
     }
 }
+
+/// Reads and writes a value that may be absent: `#[serde(with = "text::optional")]`.
+pub(crate) mod optional {
+    use super::{Deserialize as _, Deserializer, Display, FromStr, TextValue};
+    use serde::Serializer;
+
+    #[expect(clippy::ref_option, reason = "serde asks for this form")]
+    pub(crate) fn serialize<T: Display, S: Serializer>(
+        value: &Option<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => serializer.collect_str(value),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub(crate) fn deserialize<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+    where
+        T: FromStr,
+        T::Err: Display,
+        D: Deserializer<'de>,
+    {
+        let value = Option::<TextValue<T>>::deserialize(deserializer)?;
+        Ok(value.map(|TextValue(value)| value))
+    }
+}

@@ -19,6 +19,9 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+/// Stands for the address of a host which only a proxy knows.
+pub const BEHIND_PROXY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
 /// The reason why an address is no place of the public web.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpecialPurpose {

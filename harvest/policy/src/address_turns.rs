@@ -49,6 +49,11 @@ impl AddressTurns {
         }
     }
 
+    /// Gives each address another number of places from now on. Requests under way go on.
+    pub fn set_places(&mut self, places: NonZeroU16) {
+        self.places = places.get().into();
+    }
+
     /// Asks for a request to an address. Returns whether it may go now, and counts as under way; else its ticket comes
     /// up later.
     pub fn ask_turn(&mut self, address: IpAddr, ticket: RequestTicket, now: CrawlMoment) -> bool {

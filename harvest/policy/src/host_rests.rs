@@ -21,11 +21,11 @@ const UNANSWERED: u32 = 5;
 /// The most hosts in trouble that are remembered.
 const MOST: usize = 1 << 17;
 
-/// The hosts in a row without an answer of the name server from which on the name server is at fault.
+/// The hosts in a row without an answer of a name server or a proxy from which on that is at fault.
 const UNRESOLVED: usize = 3;
 
-/// The rest of a name server that does not answer.
-const NAME_SERVER_REST: Duration = Duration::from_secs(30);
+/// The rest of a name server that does not answer, and of a proxy that cannot be used.
+const SERVICE_REST: Duration = Duration::from_secs(30);
 
 /// A host and its port: `example.dk:80`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -107,11 +107,48 @@ impl HostState {
 pub struct HostRests {
     rules: RetryRules,
     hosts: HashMap<HostPort, HostState>,
-    /// The hosts in a row whose addresses no name server has told.
-    unresolved: Vec<String>,
-    /// The moment since which the name server is at fault.
+    name_server: SharedService,
+    proxy: SharedService,
+}
+
+/// A service that all hosts are reached by.
+#[derive(Clone, Debug, Default)]
+struct SharedService {
+    /// The hosts in a row for which it has failed.
+    failed_for: Vec<String>,
+    /// The moment since which it is at fault.
     lost_since: CrawlMoment,
-    name_server_rests: CrawlMoment,
+    rests_until: CrawlMoment,
+}
+
+impl SharedService {
+    fn is_lost(&self) -> bool {
+        self.failed_for.len() >= UNRESOLVED
+    }
+
+    /// Takes note that the service has failed for a host; returns whether it was lost before.
+    fn note_failure(&mut self, host: &str, now: CrawlMoment) -> bool {
+        let was_lost = self.is_lost();
+        if !was_lost {
+            if !self.failed_for.iter().any(|other| other == host) {
+                self.failed_for.push(host.to_owned());
+            }
+            self.lost_since = now;
+        }
+        was_lost
+    }
+
+    const fn rest(&mut self, was_lost: bool, now: CrawlMoment) -> ServiceLoss {
+        self.rests_until = now.saturating_add(SERVICE_REST);
+        ServiceLoss {
+            until: self.rests_until,
+            is_news: !was_lost,
+        }
+    }
+
+    fn rest_at(&self, now: CrawlMoment) -> Option<CrawlMoment> {
+        (self.rests_until > now).then_some(self.rests_until)
+    }
 }
 
 impl HostRests {
@@ -120,9 +157,8 @@ impl HostRests {
         Self {
             rules,
             hosts: HashMap::new(),
-            unresolved: Vec::new(),
-            lost_since: CrawlMoment::ZERO,
-            name_server_rests: CrawlMoment::ZERO,
+            name_server: SharedService::default(),
+            proxy: SharedService::default(),
         }
     }
 
@@ -237,34 +273,54 @@ impl HostRests {
 
     /// Returns the moment until which the name server is not asked; `None` if it may be asked.
     pub fn name_server_rest(&self, now: CrawlMoment) -> Option<CrawlMoment> {
-        (self.name_server_rests > now).then_some(self.name_server_rests)
+        self.name_server.rest_at(now)
     }
 
     /// Takes note that the name server has answered.
     pub fn note_name_server(&mut self) {
-        self.unresolved.clear();
+        self.name_server.failed_for.clear();
     }
 
     /// Takes note that no name server has answered for a host. Returns the loss of the name server if that is at fault:
     /// then the host is not. That is believed for as long as one URI may be tried; from then on hosts are at fault, whose
     /// own name servers are down.
-    pub fn note_unresolved(&mut self, host: &str, now: CrawlMoment) -> Option<NameServerLoss> {
-        let was_lost = self.unresolved.len() >= UNRESOLVED;
-        if !was_lost {
-            if !self.unresolved.iter().any(|other| other == host) {
-                self.unresolved.push(host.to_owned());
-            }
-            self.lost_since = now;
-        }
+    pub fn note_unresolved(&mut self, host: &str, now: CrawlMoment) -> Option<ServiceLoss> {
         let patience = self.rules.delay.saturating_mul(self.rules.max_tries);
-        if self.unresolved.len() < UNRESOLVED || now >= self.lost_since.saturating_add(patience) {
-            return None;
+        let service = &mut self.name_server;
+        let was_lost = service.note_failure(host, now);
+        let is_believed = service.is_lost() && now < service.lost_since.saturating_add(patience);
+        is_believed.then(|| service.rest(was_lost, now))
+    }
+
+    /// Returns the moment until which the proxy is not used; `None` if it may be.
+    pub fn proxy_rest(&self, now: CrawlMoment) -> Option<CrawlMoment> {
+        self.proxy.rest_at(now)
+    }
+
+    /// Returns whether the proxy was at fault when it was last used.
+    pub fn is_proxy_lost(&self) -> bool {
+        self.proxy.is_lost()
+    }
+
+    /// Takes note that the proxy has led to a host.
+    pub fn note_proxy(&mut self) {
+        self.proxy.failed_for.clear();
+    }
+
+    /// Takes note that the proxy has not led to a host. Returns its loss if it is at fault, and no host is: it cannot be
+    /// used at all, or has refused several hosts in a row.
+    pub fn note_proxy_failure(
+        &mut self,
+        host: &str,
+        is_unusable: bool,
+        now: CrawlMoment,
+    ) -> Option<ServiceLoss> {
+        let service = &mut self.proxy;
+        let was_lost = service.note_failure(host, now);
+        if is_unusable && !was_lost {
+            service.failed_for = vec![host.to_owned(); UNRESOLVED];
         }
-        self.name_server_rests = now.saturating_add(NAME_SERVER_REST);
-        Some(NameServerLoss {
-            until: self.name_server_rests,
-            is_news: !was_lost,
-        })
+        service.is_lost().then(|| service.rest(was_lost, now))
     }
 
     /// Returns the number of hosts that rest, and of those that are given up.
@@ -339,12 +395,12 @@ pub struct TroubledHost {
     pub waiting: u64,
 }
 
-/// A name server that does not answer.
+/// The loss of a name server, or of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NameServerLoss {
+pub struct ServiceLoss {
     /// The moment until which it rests.
     pub until: CrawlMoment,
-    /// Whether it had answered until now.
+    /// Whether it had worked until now.
     pub is_news: bool,
 }
 
@@ -484,7 +540,7 @@ mod tests {
         }
         assert_eq!(rests.note_unresolved("b.dk", second(0)), None);
         let until = second(31);
-        let lost = |is_news| Some(NameServerLoss { until, is_news });
+        let lost = |is_news| Some(ServiceLoss { until, is_news });
         assert_eq!(rests.note_unresolved("c.dk", second(1)), lost(true));
         assert_eq!(rests.note_unresolved("c.dk", second(1)), lost(false));
         assert_eq!(rests.name_server_rest(second(30)), Some(until));

@@ -36,7 +36,7 @@ fn stored(wire: &[u8], novelty: Novelty) -> (Vec<StoredRecord>, RecordGroup) {
     let capture = CapturedExchange {
         uri: "http://a.dk/x",
         began: "2026-11-23T03:04:05.678Z".parse().unwrap(),
-        address: "192.0.2.1".parse().unwrap(),
+        address: Some("192.0.2.1".parse().unwrap()),
         request: REQUEST,
         response: &mut response,
         protocol: HttpProtocol::Http1,

@@ -122,4 +122,6 @@ pub enum CrawlNotice {
     NoNameServer(String),
     /// Less than [`super::MIN_FREE`] is left on the disk: nothing is fetched until there is more.
     LacksSpace,
+    /// The proxy cannot be used, in its words: everything waits.
+    NoProxy(String),
 }

@@ -64,6 +64,9 @@ pub struct CrawlProgress {
     pub is_paused: bool,
     /// Whether the crawl waits for room on the disk: less than [`super::MIN_FREE`] is left.
     pub lacks_space: bool,
+    /// Whether the crawl waits for its proxy, which cannot be used.
+    #[serde(default)]
+    pub lacks_proxy: bool,
 }
 
 /// The outcome of a crawl.

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::net::IpAddr;
+use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -187,13 +188,8 @@ impl CrawlOwner {
             begin,
         } = setup;
         let job = Arc::clone(&settings.job);
-        let own = job.order.queues.connections;
-        let by_address = &job.order.politeness.address;
         let address_pause = address_pause(&job);
-        let places = match address_pause {
-            Some(_) => own.max(by_address.connections),
-            None => own,
-        };
+        let places = address_places(&job);
         let max_fetches = job.order.limits.max_fetches.get().into();
         let running = recorder.frontier().running_time();
         let job_retry = job.order.retry_rules();
@@ -380,6 +376,10 @@ impl CrawlOwner {
         self.start_fetches();
         self.later = None;
         self.is_exhausted = false;
+        if let Some(until) = self.rests.proxy_rest(now) {
+            self.later = Some(until);
+            return Ok(());
+        }
         let mut held = 0; // Between very many of them it is looked at what else has come.
         while self.end.is_none()
             && !self.holds_fetches()
@@ -467,8 +467,8 @@ impl CrawlOwner {
 
     /// Fetches what may go, as far as there are connections.
     fn start_fetches(&mut self) {
-        let waits = self.holds_fetches();
         let now = self.now();
+        let waits = self.holds_fetches() || self.rests.proxy_rest(now).is_some();
         // At the end they give back their turns.
         while self.fetching < self.max_fetches && (self.end.is_some() || !waits) {
             let Some((ticket, address)) = self.may_go.pop_front() else {
@@ -532,9 +532,25 @@ impl CrawlOwner {
     }
 }
 
-/// Returns the longest pause of a connection to an address. Queues by seed may ask one host: its pause is kept where
+/// Returns the longest pause of a connection to an address. One behind a proxy is not known. Queues by seed may ask one host: its pause is kept where
 /// they meet.
 fn address_pause(job: &HarvestJob) -> Option<Duration> {
+    if job.order.http.proxy.is_some() {
+        return Some(Duration::ZERO);
+    }
     let by_address = &job.order.politeness.address;
     (job.order.queues.by != QueueKind::Seed).then(|| by_address.min_delay.duration())
+}
+
+/// Returns the number of requests that an address has at a time.
+fn address_places(job: &HarvestJob) -> NonZeroU16 {
+    let own = job.order.queues.connections;
+    if job.order.http.proxy.is_some() {
+        // Whose address a host shares only the proxy knows: its queue is polite to it.
+        NonZeroU16::MAX
+    } else if job.order.queues.by == QueueKind::Seed {
+        own
+    } else {
+        own.max(job.order.politeness.address.connections)
+    }
 }

@@ -32,6 +32,7 @@ mod odd_uris;
 mod old_tls;
 mod politeness;
 mod quarantine;
+mod proxy;
 mod requests;
 mod seeds;
 mod settings;

@@ -355,6 +355,7 @@ impl CrawlWorkers {
             FetchError::Exchange(error) => match error {
                 ExchangeError::Tls { .. } if error.is_lasting() => FetchStatus::TLS_FAILED,
                 ExchangeError::Connect { .. }
+                | ExchangeError::Proxy(_)
                 | ExchangeError::Tls { .. }
                 | ExchangeError::Http2 { .. } => FetchStatus::CONNECT_FAILED,
                 ExchangeError::NotHttp2(_) => FetchStatus::UNFETCHABLE,
@@ -389,6 +390,7 @@ impl CrawlWorkers {
                 FetchError::Chance(_) => "NoChance",
                 FetchError::Exchange(error) => match error {
                     ExchangeError::Connect { .. } => "Connect",
+                    ExchangeError::Proxy(_) => "Proxy",
                     ExchangeError::Tls { .. } if error.has_old_tls() => "OldTls",
                     ExchangeError::Tls { .. } => "Tls",
                     ExchangeError::Http2 { .. } => "Http2",
@@ -416,6 +418,10 @@ impl CrawlWorkers {
             retry_after: None,
             cut: None,
             robots: None,
+            proxy_failure: match error {
+                FetchError::Exchange(ExchangeError::Proxy(failure)) => Some(failure.clone()),
+                _ => None,
+            },
         }
     }
 }

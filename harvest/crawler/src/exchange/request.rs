@@ -4,13 +4,13 @@
 
 use std::ops::Range;
 
-use url::Url;
+use url::{Position, Url};
 
 /// A request to be sent to the host of a URI.
 ///
 /// ```
 /// use harvest_crawler::exchange::request::HttpRequest;
-/// use url::Url;
+/// use url::{Position, Url};
 ///
 /// let url = Url::parse("http://example.dk/a?b#c")?;
 /// let request = HttpRequest::get(&url, &[("Accept", "*/*")])?.with_secret("Authorization", "Basic eDp5")?;
@@ -110,6 +110,23 @@ impl HttpRequest {
         })
     }
 
+    /// Names the whole URI in the request line, as a proxy is asked (RFC 9112 §3.2.2).
+    #[must_use]
+    pub fn in_absolute_form(mut self) -> Self {
+        let origin = &self.target[..Position::BeforePath];
+        let origin = origin.as_bytes().to_vec();
+        self.insert(self.method.len() + " ".len(), origin);
+        self
+    }
+
+    /// Puts bytes into the head, before all secrets.
+    fn insert(&mut self, at: usize, bytes: Vec<u8>) {
+        for (place, _) in &mut self.secrets {
+            *place = place.start + bytes.len()..place.end + bytes.len();
+        }
+        self.bytes.splice(at..at, bytes);
+    }
+
     /// Puts a field with a secret behind the request line: it is sent, and never recorded.
     ///
     /// # Errors
@@ -124,13 +141,9 @@ impl HttpRequest {
         let line_end = memchr::memchr(b'\n', &self.bytes);
         let begin = line_end.map_or(self.bytes.len(), |at| at + 1);
         let field = format!("{name}: {value}\r\n").into_bytes();
-        let length = field.len();
-        for (place, _) in &mut self.secrets {
-            *place = place.start + length..place.end + length;
-        }
-        let place = begin..begin + length;
+        let place = begin..begin + field.len();
+        self.insert(begin, field);
         self.secrets.insert(0, (place, name.to_owned()));
-        self.bytes.splice(begin..begin, field);
         self.fields.push((name.to_owned(), value.to_owned()));
         Ok(self)
     }

@@ -203,6 +203,7 @@ async fn silent_and_absent_hosts_are_distinguished() {
 async fn host_sees_the_address_of_the_order() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let ends = ConnectionEnds {
+        proxy: None,
         host: listener.local_addr().unwrap(),
         own: Some("127.0.0.9".parse().unwrap()),
     };

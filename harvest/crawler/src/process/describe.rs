@@ -80,6 +80,9 @@ pub(super) fn describe_metadata(
     if !left_out.is_empty() {
         add("requestLeftOut", &left_out.join(", "));
     }
+    if let Some(proxy) = &fetched.fetched.proxy {
+        add("proxy", &proxy.to_string());
+    }
     if let Some(tls) = &fetched.fetched.tls {
         add("tlsVersion", &tls.version);
         add("tlsCipher", &tls.cipher);

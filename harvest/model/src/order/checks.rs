@@ -4,6 +4,7 @@
 //! Owns these rules. They hold for an order from a file and for one that the command line made.
 
 use archive_model::{ByteSize, Period};
+use harvest_policy::queue_name::QueueKind;
 use harvest_policy::traps::TrapList;
 use url::{Host, Url};
 
@@ -23,6 +24,7 @@ impl CrawlOrder {
         self.check_pauses()?;
         self.check_overlays()?;
         self.check_names()?;
+        self.check_proxy()?;
         self.check_limits()?;
         self.check_credentials()
     }
@@ -168,6 +170,17 @@ impl CrawlOrder {
             return Err(InvalidOrder::at_key(
                 "http.from",
                 "a mail address is written `name@example.org`",
+            ));
+        }
+        Ok(())
+    }
+
+    fn check_proxy(&self) -> Result<(), InvalidOrder> {
+        if self.http.proxy.is_some() && self.queues.by == QueueKind::Seed {
+            return Err(InvalidOrder::at_key(
+                "http.proxy",
+                "queues by seed meet at the addresses of hosts to be polite, and only a proxy would know these: set \
+                 `queues.by` to \"host\" or \"domain\"",
             ));
         }
         Ok(())

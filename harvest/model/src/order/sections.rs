@@ -19,6 +19,7 @@ use url::Url;
 
 use super::header_field::HeaderFieldText;
 use super::name_server::NameServer;
+use super::proxy::HttpProxy;
 use super::section::section;
 use crate::text;
 
@@ -285,6 +286,11 @@ section! {
         fields: Vec<HeaderFieldText> = Vec::new(),
         /// The address of this machine that hosts see, where it has several.
         source_address: Option<IpAddr> = None,
+        /// The HTTP proxy by which all hosts are asked, such as "http://proxy.example.dk:3128". It alone looks up their
+        /// addresses, and guards those that are not of the public web: `[networks]` and `politeness.address` hold for
+        /// addresses in URIs only, and records do not name any.
+        #[serde(with = "text::optional")]
+        proxy: Option<HttpProxy> = None,
         /// Whether compressed responses are asked for. They are recorded as they come.
         accept_compression: bool = false,
         /// The hosts that are spoken to by TLS: "any" (also those that speak nothing else than TLS 1.0 and 1.1 or suites that

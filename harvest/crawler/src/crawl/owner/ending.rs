@@ -114,6 +114,7 @@ impl CrawlOwner {
         self.progress.quarantined = self.count_quarantined();
         let troubled = self.rests.count_troubled(now);
         (self.progress.resting_hosts, self.progress.lost_hosts) = troubled;
+        self.progress.lacks_proxy = self.rests.is_proxy_lost();
         let frontier = self.recorder.frontier();
         let next = frontier.next_retry();
         let fetching = self
@@ -159,12 +160,13 @@ impl CrawlOwner {
     /// a host that has asked for patience.
     fn is_idle(&self, now: CrawlMoment) -> bool {
         let idle = self.job.order.limits.idle.duration();
+        let waits_for_proxy = self.rests.is_proxy_lost() && self.fetching == 0;
         !self.holds_fetches()
-            && self.in_flight.is_empty()
+            && (waits_for_proxy || self.in_flight.is_empty())
             && self.finished.is_empty()
             && now.saturating_sub(self.last_finished) >= idle
             && self.recorder.frontier().waiting_uris() > 0
-            && !self.recorder.frontier().has_fresh_uris()
+            && (waits_for_proxy || !self.recorder.frontier().has_fresh_uris())
             && !self.rests.has_busy_hosts(now)
             && self
                 .recorder

@@ -42,7 +42,14 @@ impl CrawlOwner {
                     return Ok(());
                 };
                 match result {
-                    Ok(processed) => self.handle_fetch(flight, *processed),
+                    Ok(processed) => match self.rest_of_proxy(&flight, &processed) {
+                        // Nothing of it is recorded: it is fetched again, once there is a proxy.
+                        Some(until) => {
+                            self.put_back_fetch(flight, until);
+                            Ok(())
+                        }
+                        None => self.handle_fetch(flight, *processed),
+                    },
                     Err(source) if source.is_no_space() => {
                         // Nothing of it is recorded: it is fetched again, once there is room.
                         let until = self.now().saturating_add(SYNC);
@@ -80,6 +87,7 @@ impl CrawlOwner {
                         retry_after: None,
                         cut: None,
                         robots: None,
+                        proxy_failure: None,
                     },
                 )
             }

@@ -14,7 +14,7 @@ use harvest_policy::rejections::{RejectionRule, Rejections};
 use harvest_policy::status::FetchStatus;
 use url::Url;
 
-use super::{CrawlOwner, InFlightSubject, address_pause};
+use super::{CrawlOwner, InFlightSubject, address_pause, address_places};
 use crate::crawl::{ControlAnswer, ControlRequest, CrawlCommand, CrawlEnd, CrawlError, FailedUri};
 use crate::frontier::{CandidateUri, DesiredState, FrontierUri, Urgency};
 use crate::process::queue_name;
@@ -221,6 +221,7 @@ impl CrawlOwner {
         };
         self.job = Arc::new(job);
         self.address_pause = address_pause(&self.job);
+        self.turns.set_places(address_places(&self.job));
         *self.processor.scope.write() = scope;
         let frontier = self.recorder.frontier();
         for url in frontier.accepted_seeds().map_err(RecorderError::from)? {

@@ -15,6 +15,7 @@ use url::Url;
 use super::login::login_name;
 use super::{CrawlOwner, InFlightSubject, InFlightUri};
 use crate::crawl::{CrawlError, CrawlNotice};
+use crate::exchange::proxy::ProxyFailure;
 use crate::frontier::UriLease;
 use crate::process::ProcessedUri;
 
@@ -112,6 +113,28 @@ impl CrawlOwner {
             }
         }
         Ok(())
+    /// Returns the moment until which everything rests, if a fetch says that the proxy is at fault; tells people then.
+    pub(super) fn rest_of_proxy(
+        &mut self,
+        flight: &InFlightUri,
+        processed: &ProcessedUri,
+    ) -> Option<CrawlMoment> {
+        self.job.order.http.proxy.as_ref()?;
+        let failure = processed.proxy_failure.as_ref();
+        let Some(failure) = failure.filter(|failure| !failure.is_of_host()) else {
+            self.rests.note_proxy();
+            return None;
+        };
+        let host = HostPort::of_url(&flight.url)?.to_string();
+        let is_unusable = matches!(failure, ProxyFailure::Lost { .. });
+        let now = self.now();
+        let loss = self.rests.note_proxy_failure(&host, is_unusable, now)?;
+        if loss.is_news {
+            self.notify(CrawlNotice::NoProxy(failure.to_string()));
+        }
+        Some(loss.until)
+    }
+
     }
 
     /// Notes what a fetch says of its host.

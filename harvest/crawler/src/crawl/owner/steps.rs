@@ -1,11 +1,11 @@
 //! The steps of a URI before its fetch: addresses of its host, robots.txt, a turn at its address.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use harvest_model::order::RobotsPolicy;
-use harvest_policy::address::decide_address;
+use harvest_policy::address::{BEHIND_PROXY, ForbiddenAddress, decide_address};
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::hops::Hop;
 use harvest_policy::host_rests::HostPort;
@@ -42,6 +42,11 @@ impl CrawlOwner {
         let addresses: Arc<[IpAddr]> = match url.host() {
             Some(Host::Ipv4(address)) => Arc::new([address.into()]),
             Some(Host::Ipv6(address)) => Arc::new([address.into()]),
+            Some(Host::Domain(host)) if self.job.order.http.proxy.is_some() => {
+                let is_local = host == "localhost" || host.ends_with(".localhost");
+                let local = IpAddr::V4(Ipv4Addr::LOCALHOST);
+                Arc::new([if is_local { local } else { BEHIND_PROXY }])
+            }
             Some(Host::Domain(host)) => {
                 let frontier = self.recorder.frontier();
                 let found = self.hosts.host_addresses(host, frontier, time);
@@ -53,7 +58,7 @@ impl CrawlOwner {
             None => Arc::new([]),
         };
         let permitted = addresses.iter().copied();
-        let permitted = permitted.filter(|address| decide_address(*address, &self.allowed).is_ok());
+        let permitted = permitted.filter(|address| self.decide_address(*address).is_ok());
         let mut permitted: Vec<IpAddr> = permitted.collect();
         permitted.sort_by_key(|address| self.turns.waiting_at(*address));
         // The address at which the fewest wait; each try takes another one. Where none is permitted, the first address says why.
@@ -75,7 +80,7 @@ impl CrawlOwner {
             self.refuse_uri(ticket, FetchStatus::UNFETCHABLE, None);
             return Ok(());
         }
-        if let Err(forbidden) = decide_address(address, &self.allowed) {
+        if let Err(forbidden) = self.decide_address(address) {
             let annotation = format!("address:{:?}", forbidden.purpose);
             self.refuse_uri(ticket, FetchStatus::BLOCKED_BY_ADDRESS, Some(annotation));
             return Ok(());
@@ -99,6 +104,14 @@ impl CrawlOwner {
             self.may_go.push_back((ticket, address));
         }
         Ok(())
+    }
+
+    /// Decides whether an address may be connected to. Of those that it knows alone, the proxy decides.
+    fn decide_address(&self, address: IpAddr) -> Result<(), ForbiddenAddress> {
+        if address == BEHIND_PROXY && self.job.order.http.proxy.is_some() {
+            return Ok(());
+        }
+        decide_address(address, &self.allowed)
     }
 
     /// Puts a URI off whose address many others wait for already: they would take the places of those that need not

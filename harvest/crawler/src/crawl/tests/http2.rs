@@ -15,7 +15,7 @@ const PAGE: &str = "<a href=/a>a</a>\n";
 
 /// The protocols of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ServerProtocol {
+pub(super) enum ServerProtocol {
     /// The host selects one of these protocols, or refuses the connection.
     Selects(&'static [&'static str]),
     /// The host selects HTTP/2, or else nothing, and speaks HTTP/2 whatever was agreed on.
@@ -49,7 +49,7 @@ fn server(protocols: &[&str]) -> Arc<ServerConfig> {
 }
 
 /// Serves a page and a leaf; returns its base URI and the number of its connections.
-async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
+pub(super) async fn host(speech: ServerProtocol) -> (Url, Arc<Mutex<usize>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("https://{}/", listener.local_addr().unwrap());
     let connections = Arc::<Mutex<usize>>::default();

@@ -110,6 +110,8 @@ fn with_rate(progress: &CrawlProgress, rate: &str) -> String {
         line.push_str("; paused");
     } else if progress.lacks_space {
         line.push_str("; waiting for room on the disk");
+    } else if progress.lacks_proxy {
+        line.push_str("; waiting for the proxy");
     }
     line
 }

@@ -129,6 +129,9 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
         ),
     }
 }
+        CrawlNotice::NoProxy(why) => format!(
+            "{why}: everything waits, and it is tried again every 30 seconds; the order names another one by `http.proxy`"
+        ),
 
 /// Returns the words about URIs that were found and not fetched.
 fn left_text(remaining: u64) -> String {
