@@ -100,10 +100,11 @@ impl<'a> ActionWatch<'a> {
 
     /// Hands those requests to the crawl that are there before it begins: they count before its first fetch. What is not
     /// whole, or wrong, or changes the order, is looked at while the crawl runs.
-    pub(crate) async fn send_waiting(&mut self) -> Result<(), DiskError> {
-        for file in self.list_files()? {
+    pub(crate) async fn send_waiting(&mut self) {
+        // A directory that cannot be read is told of once the crawl runs.
+        for file in self.list_files().unwrap_or_default() {
             let name = file.to_string_lossy().into_owned();
-            let request = match (self.entry(&file)?, parse::parse_name(&name)) {
+            let request = match (self.entry(&file).ok().flatten(), parse::parse_name(&name)) {
                 (None, _) => continue,
                 (_, Some(command)) => Ok(ActionRequest::Command(command)),
                 (Some(_), None) => match read_small(&self.path(&file), MAX_REQUEST) {
@@ -118,7 +119,6 @@ impl<'a> ActionWatch<'a> {
                 self.sent.push((file, sent));
             }
         }
-        Ok(())
     }
 
     /// Carries out requests as they come, for as long as it is polled. No state of the directory ends it: a crawl of

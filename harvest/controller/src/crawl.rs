@@ -80,7 +80,7 @@ impl JobRun<'_> {
         };
         let mut actions =
             ActionWatch::new(directory, &environment.clock, handle.requests, self.notify);
-        actions.send_waiting().await?;
+        actions.send_waiting().await;
         let watching = async {
             match ViewDoor::open_door(directory) {
                 Ok(door) => match door.serve(&environment.clock, handle.views).await {},

@@ -1,10 +1,10 @@
 //! The harvest of each domain, as the logs of a job tell it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::io::BufReader;
 
 use archive_durable::directory;
-use harvest_crawler::crawl::CrawlOutcome;
+use harvest_crawler::crawl::{CrawlEnd, CrawlOutcome};
 use harvest_crawler::recorder::CRAWL_LOG;
 use harvest_crawler::suffixes::suffix_list;
 use harvest_reports::harvest::{HarvestReport, StopReason, in_unicode};
@@ -26,9 +26,9 @@ pub struct DomainOutcome {
     /// The number of bytes of those objects.
     pub bytes: u64,
     /// The reason why the harvest of the domain stopped, in words that NetarchiveSuite uses. Of a domain with URIs left,
-    /// or of whose seeds none was had, it is never "download complete".
+    /// of whose seeds none was had, or whose crawl has lost its frontier, it is never "download complete".
     pub stop_reason: &'static str,
-    /// The number of URIs of its hosts that were found and not fetched.
+    /// The number of URIs that were found from its seeds and not fetched.
     pub remaining: u64,
 }
 
@@ -49,7 +49,11 @@ pub(crate) fn domain_outcomes(
         Some(_) => last_line(BufReader::new(open_file(&path)?)).map_err(log_error(&path))?,
         None => None,
     };
-    let reason = StopReason::from_last_progress_line(last.as_deref());
+    let reason = match outcome.end {
+        // Each domain is as complete as what is left of it says.
+        CrawlEnd::Idle => StopReason::DownloadComplete,
+        _ => StopReason::from_last_progress_line(last.as_deref()),
+    };
     let mut report = HarvestReport::new(reason, false);
     let suffixes = suffix_list(&job.job().order)?;
     let domain_of = |host: &str| in_unicode(suffixes.registered_domain(host));
@@ -74,29 +78,40 @@ pub(crate) fn domain_outcomes(
         }
     }
     let seed_domains = job.job().seeds.iter().filter_map(Url::host_str);
-    let seed_domains: HashSet<String> = seed_domains.map(domain_of).collect();
+    let mut seed_domains: BTreeSet<String> = seed_domains.map(domain_of).collect();
     let mut remaining = HashMap::<String, u64>::new();
-    for (host, count) in &outcome.remaining {
+    for (host, count) in &outcome.remaining_of_seeds {
         *remaining.entry(domain_of(host)).or_default() += count;
     }
-    let domains = report.domains().map(|(domain, report)| {
-        let remaining = remaining.get(domain).copied().unwrap_or(0);
-        let lacks_seeds = seed_domains.contains(domain) && !had_seeds.contains(domain);
+    let is_broken = outcome.end == CrawlEnd::Broken;
+    let mut domains: Vec<DomainOutcome> = Vec::new();
+    for (domain, report) in report.domains() {
+        let remaining = remaining.remove(domain).unwrap_or(0);
+        let lacks_seeds = seed_domains.remove(domain) && !had_seeds.contains(domain);
         let reason = match report.stop_reason {
-            StopReason::DownloadComplete if remaining > 0 || lacks_seeds => {
+            StopReason::DownloadComplete if is_broken || remaining > 0 || lacks_seeds => {
                 StopReason::DownloadUnfinished
             }
             reason => reason,
         };
-        DomainOutcome {
+        domains.push(DomainOutcome {
             domain: domain.to_owned(),
             objects: report.objects,
             bytes: report.bytes,
             stop_reason: stop_reason(reason),
             remaining,
-        }
-    });
-    Ok(domains.collect())
+        });
+    }
+    // Those that the crawl did not come to.
+    seed_domains.extend(remaining.keys().cloned());
+    domains.extend(seed_domains.into_iter().map(|domain| DomainOutcome {
+        objects: 0,
+        bytes: 0,
+        stop_reason: stop_reason(StopReason::DownloadUnfinished),
+        remaining: remaining.remove(&domain).unwrap_or(0),
+        domain,
+    }));
+    Ok(domains)
 }
 
 /// Returns the words of a stop reason.

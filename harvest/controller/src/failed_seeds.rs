@@ -42,11 +42,11 @@ pub(crate) fn failed_seeds(
     if outcome.end == CrawlEnd::Suspended {
         return Ok(Vec::new());
     }
-    let seeds = job.job().seeds.iter().take(MOST).map(Url::as_str).collect();
+    let seeds = job.job().seeds.iter().map(Url::as_str).collect();
     let mut statuses = last_statuses(job, &seeds)?;
     // The crawl itself knows more than the log: of a process before, the log alone does.
     statuses.extend(outcome.failing_seeds.iter().cloned());
-    let seeds = job.job().seeds.iter().take(MOST).filter_map(|seed| {
+    let seeds = job.job().seeds.iter().filter_map(|seed| {
         let status = statuses.get(seed.as_str()).copied().unwrap_or(0);
         (!matches!(status, 1..400)).then(|| FailedSeed {
             seed: seed.to_string(),
@@ -54,7 +54,7 @@ pub(crate) fn failed_seeds(
             reason: reason(status),
         })
     });
-    Ok(seeds.collect())
+    Ok(seeds.take(MOST).collect())
 }
 
 /// Returns the statuses of the last lines that seeds have in the crawl log.

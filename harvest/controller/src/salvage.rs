@@ -253,6 +253,7 @@ fn outcome_from_log(log: &Path) -> Result<CrawlOutcome, SalvageError> {
         taken_back: 0,
         duration: Duration::ZERO,
         remaining: BTreeMap::new(),
+        remaining_of_seeds: BTreeMap::new(),
         quarantined: Vec::new(),
         failing_seeds: Vec::new(),
         connections: Vec::new(),

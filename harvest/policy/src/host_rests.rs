@@ -3,7 +3,7 @@
 //! Owns what a failed try costs besides the URI itself: its host and port rest, and nothing else of its domain does. A
 //! host that cannot be reached is asked again after seconds, then at the pace of the order, and given up when that has
 //! gone on for as long as one URI may be tried. One that asks for patience (429, 503) rests for as long as it says, and
-//! is not given up. Takes time as a value. Bounded in memory: a host that is forgotten counts as one without trouble.
+//! is given up if it has answered nothing else for longer than one URI may be tried. Takes time as a value. Bounded in memory: a host that is forgotten counts as one without trouble.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -73,8 +73,10 @@ pub enum HostTrouble {
 pub struct GivenUpHost {
     /// The number of URIs that wait for it.
     pub waiting: u64,
-    /// The time for which it could not be reached.
+    /// The time for which it could not be reached, or has asked for patience.
     pub unreachable: Duration,
+    /// Whether it has asked for patience.
+    pub is_busy: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -261,13 +263,15 @@ impl HostRests {
         state.rests_until = state.rests_until.max(now.saturating_add(pause));
         let waiting = std::mem::take(&mut state.waiting);
         let unreachable = now.saturating_sub(state.since);
-        let is_lasting = state.strikes >= rules.max_tries
-            && unreachable >= rules.delay.saturating_mul(rules.max_tries)
-            && !state.is_busy;
-        state.is_given_up = is_lasting;
-        is_lasting.then_some(GivenUpHost {
+        let is_busy = state.is_busy;
+        // The last try of a URI is recorded as a busy host has answered it.
+        let most = rules.max_tries.saturating_add(u32::from(is_busy));
+        state.is_given_up =
+            state.strikes >= most && unreachable >= rules.delay.saturating_mul(rules.max_tries);
+        state.is_given_up.then_some(GivenUpHost {
             waiting,
             unreachable,
+            is_busy,
         })
     }
 
@@ -364,7 +368,7 @@ impl HostRests {
     pub fn has_busy_hosts(&self, now: CrawlMoment) -> bool {
         self.hosts
             .values()
-            .any(|state| state.is_busy && state.rests_until > now)
+            .any(|state| state.is_busy && !state.is_given_up && state.rests_until > now)
     }
 
     /// Forgets hosts of a memory that is full: those that do not rest, or else all.
@@ -457,19 +461,14 @@ mod tests {
         assert_eq!(rests.count_troubled(now), (0, 1));
     }
 
-    /// Fails if a host that asks for patience is given up, or rests for longer or shorter than it says and the order
-    /// allows.
+    /// Fails if a host that asks for patience rests for longer or shorter than it says and the order allows, or is given up
+    /// before it has rested as often as a URI is tried, or never.
     #[test]
     fn busy_host_rests_as_long_as_it_says() {
         let busy = host("a.dk");
         let mut rests = HostRests::new(RetryRules::default());
         let mut now = second(0);
-        for (asked, expected) in [
-            (Some(7), 7),
-            (Some(100_000), 3600),
-            (None, 300),
-            (None, 300),
-        ] {
+        for (asked, expected) in [(Some(7), 7), (Some(100_000), 3600), (None, 300)] {
             let trouble = HostTrouble::Busy(asked.map(second));
             assert_eq!(rests.note_trouble(&busy, trouble, &[], now, now), None);
             assert_eq!(
@@ -477,6 +476,20 @@ mod tests {
                 HostStanding::Rests(now + second(expected))
             );
             now += second(expected);
+        }
+        assert!(rests.has_busy_hosts(now - second(1)));
+        let last = HostTrouble::Busy(Some(second(5)));
+        let given_up = rests.note_trouble(&busy, last, &[], now, now).unwrap();
+        assert_eq!((given_up.unreachable, given_up.is_busy), (now, true));
+        assert_eq!(rests.standing(&busy, now), HostStanding::GivenUp);
+        assert!(!rests.has_busy_hosts(now));
+        // One that is overloaded for minutes is asked more often, and given the time.
+        let mut now = second(0);
+        for _ in 0..100 {
+            let trouble = HostTrouble::Busy(Some(second(5)));
+            let other = host("b.dk");
+            assert_eq!(rests.note_trouble(&other, trouble, &[], now, now), None);
+            now += second(5);
         }
     }
 

@@ -113,15 +113,17 @@ pub enum CrawlNotice {
     HostGivenUp {
         /// The host and its port.
         host: String,
-        /// The time for which the host could not be reached.
+        /// The time for which the host could not be reached, or has asked for patience.
         unreachable: Duration,
+        /// Whether it has asked for patience.
+        is_busy: bool,
         /// The number of its URIs that wait.
         waiting: u64,
     },
     /// No name server answers, in the words of the resolver: what needs one waits.
     NoNameServer(String),
-    /// Less than [`super::MIN_FREE`] is left on the disk: nothing is fetched until there is more.
-    LacksSpace,
     /// The proxy cannot be used, in its words: everything waits.
     NoProxy(String),
+    /// Less than [`super::MIN_FREE`] is left on the disk: nothing is fetched until there is more.
+    LacksSpace,
 }

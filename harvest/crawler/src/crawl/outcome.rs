@@ -82,6 +82,9 @@ pub struct CrawlOutcome {
     pub duration: Duration,
     /// The number of URIs that were not fetched, by host.
     pub remaining: BTreeMap<String, u64>,
+    /// The number of URIs that were not fetched, by the host of the seed that they came from.
+    #[serde(default)]
+    pub remaining_of_seeds: BTreeMap<String, u64>,
     /// The patterns under quarantine, each with the number of its URIs that are held back.
     pub quarantined: Vec<(String, u64)>,
     /// Seeds that failed, each with the reason by the number of a status; the first thousand.

@@ -44,6 +44,15 @@ pub struct QueueSnapshot {
     pub next: Option<String>,
 }
 
+/// The numbers of URIs that were not fetched.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemainingUris {
+    /// The numbers by host.
+    pub by_host: BTreeMap<String, u64>,
+    /// The numbers by the host of the seed that they came from.
+    pub by_seed: BTreeMap<String, u64>,
+}
+
 /// The lengths of the queues of a crawl, and how many of them wait for a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueueLengths {
@@ -70,25 +79,20 @@ impl Frontier {
         totals
     }
 
-    /// Counts the URIs that were not fetched, by host. Reads all of them.
+    /// Counts the URIs that were not fetched, by their host and by that of the seed that they came from. Reads all of them.
     ///
     /// # Errors
     ///
     /// [`DbError`] if they cannot be read.
-    pub fn remaining_by_domain(&self) -> Result<BTreeMap<String, u64>, DbError> {
-        let mut remaining = BTreeMap::new();
+    pub fn count_remaining(&self) -> Result<RemainingUris, DbError> {
+        let mut remaining = RemainingUris::default();
         let queued = self.uris.scan()?.map(|row| row.map(|(_, uri)| uri));
         let deferred = self.retries.scan()?.map(|row| row.map(|(_, uri)| uri));
         for uri in queued.chain(deferred) {
             let uri = uri?;
-            let url = Url::parse(&uri.uri).ok();
-            let host = url.as_ref().and_then(Url::host_str).unwrap_or("-");
-            match remaining.get_mut(host) {
-                Some(count) => *count += 1,
-                None => {
-                    remaining.insert(host.to_owned(), 1);
-                }
-            }
+            count_host(&mut remaining.by_host, &uri.uri);
+            let seed = uri.source.as_deref().unwrap_or(&uri.uri);
+            count_host(&mut remaining.by_seed, seed);
         }
         Ok(remaining)
     }
@@ -216,5 +220,17 @@ impl Frontier {
         time.duration_since(self.begin)
             .try_into()
             .unwrap_or(CrawlMoment::ZERO)
+    }
+}
+
+/// Counts a URI for its host.
+fn count_host(counts: &mut BTreeMap<String, u64>, uri: &str) {
+    let url = Url::parse(uri).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or("-");
+    match counts.get_mut(host) {
+        Some(count) => *count += 1,
+        None => {
+            counts.insert(host.to_owned(), 1);
+        }
     }
 }

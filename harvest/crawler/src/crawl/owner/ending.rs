@@ -332,12 +332,14 @@ impl CrawlOwner {
 
     fn outcome(self, end: CrawlEnd) -> Result<CrawlOutcome, CrawlError> {
         let connections = self.connections();
-        let remaining = self.recorder.frontier().remaining_by_domain();
+        let remaining = self.recorder.frontier().count_remaining();
+        let remaining = remaining.map_err(RecorderError::from)?;
         let seeds = self.failing_seeds.iter();
         Ok(CrawlOutcome {
             end,
             duration: self.running.time_at(self.now()),
-            remaining: remaining.map_err(RecorderError::from)?,
+            remaining: remaining.by_host,
+            remaining_of_seeds: remaining.by_seed,
             quarantined: self.recorder.quarantined_patterns(),
             failing_seeds: seeds
                 .map(|(seed, status)| (seed.clone(), status.number()))

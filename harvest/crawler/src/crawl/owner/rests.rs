@@ -57,13 +57,11 @@ impl CrawlOwner {
                 let status = FetchStatus::TOO_MANY_RETRIES;
                 let annotation = Some("err=HostGivenUp".to_owned());
                 let after = TryDecision::Finished(status);
-                self.refuse_because(
-                    lease,
-                    status,
-                    after,
-                    annotation,
-                    FetchStatus::CONNECT_FAILED,
-                );
+                let cause = match host {
+                    Some(host) if self.rests.is_busy(&host) => FetchStatus::from_http(503),
+                    _ => FetchStatus::CONNECT_FAILED,
+                };
+                self.refuse_because(lease, status, after, annotation, cause);
             }
         }
         Ok(())
@@ -113,6 +111,8 @@ impl CrawlOwner {
             }
         }
         Ok(())
+    }
+
     /// Returns the moment until which everything rests, if a fetch says that the proxy is at fault; tells people then.
     pub(super) fn rest_of_proxy(
         &mut self,
@@ -133,8 +133,6 @@ impl CrawlOwner {
             self.notify(CrawlNotice::NoProxy(failure.to_string()));
         }
         Some(loss.until)
-    }
-
     }
 
     /// Notes what a fetch says of its host.
@@ -192,6 +190,7 @@ impl CrawlOwner {
         self.notify(CrawlNotice::HostGivenUp {
             host: host.to_string(),
             unreachable: given_up.unreachable,
+            is_busy: given_up.is_busy,
             waiting: given_up.waiting,
         });
     }

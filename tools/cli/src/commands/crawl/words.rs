@@ -109,9 +109,15 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
         CrawlNotice::HostGivenUp {
             host,
             unreachable,
+            is_busy,
             waiting,
         } => format!(
-            "{host}: given up, for it could not be reached for {}; {}",
+            "{host}: given up, for it {} for {}; {}",
+            if *is_busy {
+                "has asked for patience (429, 503)"
+            } else {
+                "could not be reached"
+            },
             period(*unreachable),
             match waiting {
                 0 => "no other URI waits for it".to_owned(),
