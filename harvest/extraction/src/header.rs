@@ -12,6 +12,26 @@ use crate::references;
 /// The context of a redirect by the field of this name.
 pub(crate) const LOCATION: &str = "Location:";
 
+/// The directives of `X-Robots-Tag` that have a value behind a colon.
+const WITH_VALUE: [&str; 4] = [
+    "unavailable_after",
+    "max-snippet",
+    "max-image-preview",
+    "max-video-preview",
+];
+
+/// Returns whether the directives of an `X-Robots-Tag` are for all robots: one that is named before a colon is another one.
+fn is_for_all(value: &str) -> bool {
+    let Some((first, _)) = value.split_once(':') else {
+        return true;
+    };
+    let first = first.trim();
+    first.contains([',', ' '])
+        || WITH_VALUE
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(first))
+}
+
 /// Adds the links of a head. A `Content-Location` is inferred: nobody was sent there.
 pub(crate) fn header_links(head: &Head, outlinks: &mut Outlinks<'_>) {
     for field in head.fields() {
@@ -21,7 +41,7 @@ pub(crate) fn header_links(head: &Head, outlinks: &mut Outlinks<'_>) {
             b"content-location" => {
                 outlinks.add_reference(&value, Hop::Inferred, "Content-Location:");
             }
-            b"x-robots-tag" => outlinks.note_robots(&value),
+            b"x-robots-tag" if is_for_all(&value) => outlinks.note_robots(&value),
             b"refresh" => {
                 if let Some(target) = references::refresh_target(&value) {
                     outlinks.add_reference(target, Hop::Redirect, "Refresh:");

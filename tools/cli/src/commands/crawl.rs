@@ -180,7 +180,7 @@ pub(crate) struct Crawl {
     #[arg(long, value_name = "COUNT")]
     connections: Option<NonZeroU16>,
     /// A page about the harvest, or mailto: and an address, where owners of sites can ask
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = parse_contact)]
     contact: Option<Url>,
     /// Index of earlier jobs, made by `holdfast index dedup`: content that has not changed is not stored again
     #[arg(long, value_name = "FILE")]
@@ -280,6 +280,11 @@ impl Crawl {
         } else {
             TransferProgress::counting()
         };
+        let begins = self.resume.is_none() && self.retry_failed.is_none() && self.salvage.is_none();
+        // Before a directory is made for nothing.
+        let mut session = (begins && !self.no_store)
+            .then(|| Session::open(&context.global))
+            .transpose()?;
         let directory = if let Some(path) = self.resume.as_ref().or(self.retry_failed.as_ref()) {
             let (directory, words) = resume::take_up(path, &self)?;
             bar.tell_user(&words);
@@ -305,7 +310,10 @@ impl Crawl {
         let archive: Option<Arc<dyn Ingest>> = if stores_nothing {
             None
         } else {
-            let session = Session::open(&context.global)?;
+            let session = match session.take() {
+                Some(session) => session,
+                None => Session::open(&context.global)?,
+            };
             Some(Arc::new(session.depositor()))
         };
         let environment = JobEnvironment {
@@ -477,6 +485,19 @@ fn command_words() -> String {
     let words = format!("holdfast {}", words.join(" "));
     let end = words.floor_char_boundary(LONGEST_NAME);
     words.get(..end).unwrap_or_default().to_owned()
+}
+
+/// Reads a contact: a URL, or a mail address by itself.
+fn parse_contact(text: &str) -> Result<Url, String> {
+    let is_mail = text.contains('@') && !text.contains([':', '/', ' ']);
+    let url = if is_mail {
+        &format!("mailto:{text}")
+    } else {
+        text
+    };
+    Url::parse(url).map_err(|error| {
+        format!("{error}: write `https://library.example/harvest`, or `web@library.example`")
+    })
 }
 
 /// Reads a pause: a duration with its unit, or a number of milliseconds.

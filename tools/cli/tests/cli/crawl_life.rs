@@ -1,7 +1,7 @@
 //! `crawl`: jobs that are interrupted, damaged, without an answer, or asked for something while they run.
 #![expect(clippy::unwrap_used, reason = "helpers of a test")]
 
-use std::io::Read;
+use std::io::{Read, Write as _};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
@@ -164,6 +164,90 @@ fn dead_seed_ends_with_exit_four() {
     assert_eq!(ran.json()["failed_seeds"][0]["seed"], seed.as_str());
     let named = format!("one seed was not fetched well: {seed}: ");
     assert!(ran.err.contains(&named), "{ran:?}");
+}
+
+/// Fails if a crawl that ends because nothing but what cannot be reached is left passes for done, calls a domain complete
+/// of which something is left, names no seed that its host lacks, or cannot go on once the host is there.
+#[test]
+fn idle_crawl_says_what_is_left_and_goes_on() {
+    let site = Site::serve();
+    let dead = TcpListener::bind("127.0.0.2:0").unwrap();
+    let address = dead.local_addr().unwrap();
+    drop(dead);
+    let seed = format!("http://{address}/");
+    let missing = format!("{}missing", site.base);
+    let directory = tempfile::tempdir().unwrap();
+    let order = directory.path().join("order.toml");
+    let text = b"[limits]\nidle = \"1 s\"\n[retry]\nfirst_delay = \"1 h\"\n";
+    archive_durable::replace_file(&order, text).unwrap();
+    let jobs = directory.path().join("jobs");
+    let mut command = executable();
+    let words = [
+        "crawl",
+        &site.base,
+        &missing,
+        &seed,
+        "--no-store",
+        "--json",
+        "--delay",
+        "0",
+        "--order",
+    ];
+    let ran = run(command.args(words).arg(&order).arg("--keep").arg(&jobs)).expect(1);
+    assert!(
+        ran.err
+            .contains("1 URI is left, whose hosts could not be reached"),
+        "{ran:?}"
+    );
+    assert!(
+        ran.err
+            .contains(&format!("{missing}: its host says that it is not there")),
+        "{ran:?}"
+    );
+    let report = ran.json();
+    assert_eq!(
+        (&report["outcome"], &report["remaining"]),
+        (&"idle".into(), &1.into())
+    );
+    let domain = |name: &str| {
+        let domains = report["domains"].as_array().unwrap();
+        domains
+            .iter()
+            .find(|domain| domain["domain"] == name)
+            .unwrap()
+    };
+    let left = domain("127.0.0.2");
+    assert_eq!(
+        (&left["objects"], &left["remaining"], &left["stop_reason"]),
+        (&0.into(), &1.into(), &"download unfinished".into())
+    );
+    assert_eq!(domain("127.0.0.1")["stop_reason"], "download complete");
+    let job = only_entry(&jobs);
+    let status = run(executable().args(["crawl", "status"]).arg(&job)).expect(0);
+    assert!(
+        status
+            .out
+            .contains("1 URI is left: `holdfast crawl --resume"),
+        "{status:?}"
+    );
+    // The host is there now.
+    let listener = TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = [0; 4096];
+            // One that closes without a request is answered, too.
+            _ = stream.read(&mut request);
+            _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok");
+        }
+    });
+    let report = resume(&job).expect(0).json();
+    assert_eq!(
+        (&report["outcome"], &report["remaining"]),
+        (&"finished".into(), &0.into()),
+        "{report}"
+    );
 }
 
 /// Fails if a crawl continues with a shortened log, changes it, or what it has recorded cannot be had without its

@@ -20,6 +20,7 @@ use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
 use tools_terminal::output::{TableColumn, TextTable, size_text};
 
+use super::words::uris_are;
 use super::{BASE, progress};
 
 /// The interval at which a terminal is drawn anew.
@@ -248,7 +249,8 @@ fn text_lines(document: &StatusDocument) -> Vec<String> {
         lines.push(head);
         let left = document.remaining.filter(|left| *left > 0);
         lines.extend(left.map(|left| {
-            format!("{left} URIs are left: `holdfast crawl --resume {directory}` goes on with them")
+            let left = uris_are(left);
+            format!("{left} left: `holdfast crawl --resume {directory}` goes on")
         }));
         let lost = document.failed.filter(|lost| *lost > 0);
         lines.extend(lost.map(|lost| {

@@ -129,22 +129,29 @@ fn of_crawl(notice: &CrawlNotice, root: &Path) -> String {
             "no name server answers ({why}): hosts whose addresses are not known wait until one does, and are asked for every 30 \
              seconds; the order names other ones by `dns.servers`"
         ),
+        CrawlNotice::NoProxy(why) => format!(
+            "{why}: everything waits, and it is tried again every 30 seconds; the order names another one by `http.proxy`"
+        ),
         CrawlNotice::LacksSpace => format!(
             "the disk of {} is nearly full: nothing is fetched until there is room again; without it the job is suspended, and --resume continues it",
             root.display()
         ),
     }
 }
-        CrawlNotice::NoProxy(why) => format!(
-            "{why}: everything waits, and it is tried again every 30 seconds; the order names another one by `http.proxy`"
-        ),
 
 /// Returns the words about URIs that were found and not fetched.
 fn left_text(remaining: u64) -> String {
     match remaining {
         0 => String::new(),
-        1 => "; 1 URI is left".to_owned(),
-        remaining => format!("; {remaining} URIs are left"),
+        remaining => format!("; {} left", uris_are(remaining)),
+    }
+}
+
+/// Returns a number of URIs as the beginning of a sentence.
+pub(super) fn uris_are(count: u64) -> String {
+    match count {
+        1 => "1 URI is".to_owned(),
+        count => format!("{count} URIs are"),
     }
 }
 
@@ -175,8 +182,8 @@ fn tell_seeds(report: &JobReport) -> Exit {
     }
     if report.outcome == CrawlOutcomeKind::Idle && report.remaining > 0 {
         tell_user(&format!(
-            "{} URIs are left, whose hosts could not be reached; the lines of their domains above count them",
-            report.remaining
+            "{} left, whose hosts could not be reached; the lines of their domains above count them",
+            uris_are(report.remaining)
         ));
         Exit::Failed
     } else if report.objects > 0 || failed.is_empty() {
@@ -192,14 +199,15 @@ fn tell_seeds(report: &JobReport) -> Exit {
 fn continuation(report: &JobReport) -> Vec<String> {
     let directory = &report.directory;
     let higher = match report.outcome {
-        CrawlOutcomeKind::Limit => ", with a higher limit, such as --max-objects",
+        CrawlOutcomeKind::Limit => ", by a higher limit, such as --max-objects",
         _ => "",
     };
     let left = (report.remaining > 0)
-        .then(|| format!("to fetch what is left: holdfast crawl --resume {directory}{higher}"));
+        .then(|| format!("to fetch what is left{higher}: holdfast crawl --resume {directory}"));
     let failed = (report.failed > 0).then(|| {
+        let uris = if report.failed == 1 { "URI" } else { "URIs" };
         let count = report.failed;
-        format!("{count} URIs could not be had; to try them again: holdfast crawl --retry-failed {directory}")
+        format!("{count} {uris} could not be had; to try again: holdfast crawl --retry-failed {directory}")
     });
     left.into_iter().chain(failed).collect()
 }
