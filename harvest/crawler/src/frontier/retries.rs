@@ -19,6 +19,9 @@ const MOST_WOKEN: usize = 4096;
 /// The most URIs that are looked at for a person who asks about some of them.
 const MOST_LOOKED_AT: usize = 10_000;
 
+/// The size of changes that are written before all are made.
+const MOST_WRITTEN: usize = 8 << 20;
+
 /// The least place in a queue.
 const FIRST: UriKey = (0, 0, 0, 0);
 
@@ -180,6 +183,9 @@ impl Frontier {
                 let uri = FrontierUri { tries: 0, ..uri };
                 batch.put(&self.retries, &(at, key.1), &uri)?;
                 recalled += 1;
+            }
+            if batch.size() > MOST_WRITTEN {
+                std::mem::replace(&mut batch, self.database.batch()).write()?;
             }
         }
         batch.write()?;

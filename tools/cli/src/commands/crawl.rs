@@ -280,11 +280,7 @@ impl Crawl {
         } else {
             TransferProgress::counting()
         };
-        let begins = self.resume.is_none() && self.retry_failed.is_none() && self.salvage.is_none();
-        // Before a directory is made for nothing.
-        let mut session = (begins && !self.no_store)
-            .then(|| Session::open(&context.global))
-            .transpose()?;
+        let mut session = None;
         let directory = if let Some(path) = self.resume.as_ref().or(self.retry_failed.as_ref()) {
             let (directory, words) = resume::take_up(path, &self)?;
             bar.tell_user(&words);
@@ -299,7 +295,12 @@ impl Crawl {
             ));
             directory
         } else {
-            let directory = self.begin(&clock)?;
+            let job = self.job(&clock)?;
+            // Before a directory is made for nothing.
+            if !self.no_store {
+                session = Some(Session::open(&context.global)?);
+            }
+            let directory = self.begin(job, &clock)?;
             let id = directory.job().id;
             let path = directory.root().display();
             bar.tell_user(&format!("job {id} in {path}"));
@@ -310,7 +311,7 @@ impl Crawl {
         let archive: Option<Arc<dyn Ingest>> = if stores_nothing {
             None
         } else {
-            let session = match session.take() {
+            let session = match session {
                 Some(session) => session,
                 None => Session::open(&context.global)?,
             };
@@ -354,8 +355,8 @@ impl Crawl {
         words::report_crawl(context, &ended)
     }
 
-    /// Makes the job that the command line describes, and its directory.
-    fn begin(&self, clock: &Clock) -> Result<JobDirectory, Failure> {
+    /// Returns the job that the command line describes.
+    fn job(&self, clock: &Clock) -> Result<HarvestJob, Failure> {
         let now = clock.now();
         let order = self.order()?;
         let seeds = self.all_seeds()?;
@@ -375,13 +376,18 @@ impl Crawl {
             Some(path) => path.display().to_string(),
             None => "default".to_owned(),
         };
+        Ok(job)
+    }
+
+    /// Begins a job in a new directory.
+    fn begin(&self, job: HarvestJob, clock: &Clock) -> Result<JobDirectory, Failure> {
         let base = self.keep.clone().unwrap_or_else(|| PathBuf::from(BASE));
         let run = RunSettings {
             stores_nothing: self.no_store,
             keeps_files: self.keep.is_some(),
             organization: self.organization.clone().unwrap_or_else(host_name),
         };
-        let created = JobDirectory::begin_job(&base, job, &run, now);
+        let created = JobDirectory::begin_job(&base, job, &run, clock.now());
         created.map_err(|error| Failure::because_failed(error.to_string()))
     }
 

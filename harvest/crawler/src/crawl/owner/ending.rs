@@ -324,6 +324,11 @@ impl CrawlOwner {
             });
         }
         self.record()?;
+        if end == CrawlEnd::Idle {
+            // Who lets the crawl go on does so because the hosts may be reached now.
+            let now = self.now();
+            self.recorder.recall_retries(now, |_| true)?;
+        }
         if let Some(closed) = self.recorder.close_file()? {
             _ = self.channels.closed.send(closed);
         }
