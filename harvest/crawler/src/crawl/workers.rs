@@ -39,6 +39,8 @@ pub(super) enum WorkerCommand {
     Resolve(String),
     /// To fetch a URI.
     Fetch(Box<FetchCommand>),
+    /// To record what has come of a URI that is not fetched any more.
+    Record(RequestTicket, Box<FetchedUri>),
     /// To end all fetches: they end in no event.
     CutFetches,
 }
@@ -123,6 +125,13 @@ impl CrawlWorkers {
                             let ticket = command.ticket;
                             let task = fetches.spawn(async move {
                                 _ = workers.events.send(workers.fetch(*command).await);
+                            });
+                            tickets.insert(task.id(), ticket);
+                        }
+                        Some(WorkerCommand::Record(ticket, fetched)) => {
+                            let task = fetches.spawn(async move {
+                                let event = workers.process(ticket, *fetched, None, FetchPurpose::Page);
+                                _ = workers.events.send(event.await);
                             });
                             tickets.insert(task.id(), ticket);
                         }
@@ -277,6 +286,17 @@ impl CrawlWorkers {
                 }
             }
         };
+        self.process(ticket, fetched, cut, purpose).await
+    }
+
+    /// Makes the records of a fetch, and finds its links.
+    async fn process(
+        &self,
+        ticket: RequestTicket,
+        fetched: FetchedUri,
+        cut: Option<Box<FetchedUri>>,
+        purpose: FetchPurpose,
+    ) -> WorkerEvent {
         let processor = Arc::clone(&self.processor);
         let work = move || {
             archive_daemon::run::catch_panic(|| {

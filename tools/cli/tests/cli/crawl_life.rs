@@ -166,6 +166,23 @@ fn dead_seed_ends_with_exit_four() {
     assert!(ran.err.contains(&named), "{ran:?}");
 }
 
+/// Fails if a crawl whose directory goes away ends with a crash, or with advice that leads nowhere.
+#[test]
+fn crawl_without_its_directory_ends_with_a_reason() {
+    let site = Site::serve();
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().join("jobs");
+    let (child, job) = begin_slow(&site, &base);
+    // The crawl may be making a file there.
+    eventually_blocking("the directory to go", PATIENCE, || {
+        std::fs::remove_dir_all(&job).map_err(|error| error.to_string())
+    });
+    let ended = child.wait_with_output().unwrap();
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{told}");
+    assert!(told.contains("the directory of the job is gone"), "{told}");
+}
+
 /// Fails if a crawl that ends because nothing but what cannot be reached is left passes for done, calls a domain complete
 /// of which something is left, names no seed that its host lacks, or cannot go on once the host is there.
 #[test]

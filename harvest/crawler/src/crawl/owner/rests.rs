@@ -14,10 +14,11 @@ use url::Url;
 
 use super::login::login_name;
 use super::{CrawlOwner, InFlightSubject, InFlightUri};
+use crate::crawl::workers::WorkerCommand;
 use crate::crawl::{CrawlError, CrawlNotice};
 use crate::exchange::proxy::ProxyFailure;
 use crate::frontier::UriLease;
-use crate::process::ProcessedUri;
+use crate::process::{FetchedUri, ProcessedUri};
 
 /// The most given-up hosts that people are told of while the crawl runs.
 const MOST_TOLD_HOSTS: usize = 20;
@@ -54,6 +55,10 @@ impl CrawlOwner {
             }
             HostStanding::Open => unreachable!("a host that may be asked leaves no URI to it"),
             HostStanding::GivenUp => {
+                if let Some(cut) = self.cut_answers.take_answer(&lease.uri.uri) {
+                    self.record_cut(lease, url.clone(), *cut);
+                    return Ok(());
+                }
                 let status = FetchStatus::TOO_MANY_RETRIES;
                 let annotation = Some("err=HostGivenUp".to_owned());
                 let after = TryDecision::Finished(status);
@@ -65,6 +70,21 @@ impl CrawlOwner {
             }
         }
         Ok(())
+    }
+
+    /// Records what has come of a URI before its host was given up: this is its last try.
+    fn record_cut(&mut self, lease: UriLease, url: Url, cut: FetchedUri) {
+        let mut uri = lease.uri.clone();
+        uri.tries = uri
+            .tries
+            .max(self.processor.retry.max_tries.saturating_sub(1));
+        let ticket = self.add_in_flight(InFlightSubject::Uri(lease), uri.clone(), url);
+        let cut = Box::new(FetchedUri { uri, ..cut });
+        // The other end lives as long as this one.
+        _ = self
+            .channels
+            .commands
+            .send(WorkerCommand::Record(ticket, cut));
     }
 
     /// Returns whether the host of a URI in flight may be asked. Else the URI is in flight no more.
@@ -137,6 +157,10 @@ impl CrawlOwner {
 
     /// Notes what a fetch says of its host.
     pub(super) fn note_host(&mut self, flight: &InFlightUri, processed: &ProcessedUri) {
+        if flight.fetching.is_none() {
+            // An answer of long ago.
+            return;
+        }
         let needs_robots = match &flight.subject {
             InFlightSubject::Robots { asked, .. } => {
                 self.robots_policy_of(asked) == RobotsPolicy::Obey

@@ -260,6 +260,42 @@ async fn host_that_dies_is_given_up_once() {
     assert!((15..60).contains(&minutes), "{minutes}");
 }
 
+/// Fails if what a host has sent of a page before it died is lost, because the host is given up before the last try.
+#[tokio::test]
+async fn cut_answer_of_a_dead_host_is_recorded() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/", listener.local_addr().unwrap());
+    let base = Url::parse(&base).unwrap();
+    tokio::task::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        drop(listener);
+        let missing = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned();
+        let cut = "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\npart of it".to_owned();
+        for answer in [missing, home(""), cut] {
+            read_head(&mut stream).await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let seeds = std::slice::from_ref(&base);
+    let (outcome, told, lines) = run(directory.path(), seeds, "", &manual()).await;
+    assert_eq!(outcome.end, CrawlEnd::Finished);
+    assert_eq!(outcome.progress.fetched, 2);
+    let fetched = lines.iter().filter(|(_, status)| *status == 200);
+    assert_eq!(fetched.count(), 2, "{lines:?}");
+    let lost = lines.iter().filter(|(_, status)| *status == -8);
+    assert_eq!(lost.count(), PAGES - 1, "{lines:?}");
+    let log = log(directory.path());
+    let is_cut = |note: &String| note == "disconnectTrunc";
+    let cut = log
+        .iter()
+        .filter(|line| line.annotations.iter().any(is_cut));
+    assert_eq!(cut.count(), 1);
+    // It tells nothing new of the host.
+    let given_up = |notice: &&CrawlNotice| matches!(notice, CrawlNotice::HostGivenUp { .. });
+    assert_eq!(told.iter().filter(given_up).count(), 1, "{told:?}");
+}
+
 /// Fails if a name server that is away for minutes costs a host, or is not told of once.
 #[tokio::test]
 async fn lost_name_server_costs_no_host() {
