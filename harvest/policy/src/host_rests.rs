@@ -306,9 +306,12 @@ impl HostRests {
         self.proxy.is_lost()
     }
 
-    /// Takes note that the proxy has led to a host.
-    pub fn note_proxy(&mut self) {
-        self.proxy.failed_for.clear();
+    /// Takes note that the proxy has led to a host, by a fetch that began at `began`.
+    pub fn note_proxy(&mut self, began: CrawlMoment) {
+        // What it led to before it was lost may come to its end long after.
+        if began >= self.proxy.lost_since {
+            self.proxy.failed_for.clear();
+        }
     }
 
     /// Takes note that the proxy has not led to a host. Returns its loss if it is at fault, and no host is: it cannot be
@@ -491,6 +494,32 @@ mod tests {
             assert_eq!(rests.note_trouble(&other, trouble, &[], now, now), None);
             now += second(5);
         }
+    }
+
+    /// Fails if a proxy that is lost passes for one that works because of what it has led to before, does not after it has
+    /// led to a host, or is at fault for what one host does.
+    #[test]
+    fn lost_proxy_is_known_until_it_leads_to_a_host() {
+        let mut rests = HostRests::new(RetryRules::default());
+        for host in ["a.dk", "a.dk", "b.dk"] {
+            assert_eq!(rests.note_proxy_failure(host, false, second(1)), None);
+        }
+        assert!(!rests.is_proxy_lost());
+        let loss = rests.note_proxy_failure("c.dk", false, second(9)).unwrap();
+        assert_eq!((loss.until, loss.is_news), (second(39), true));
+        assert_eq!(rests.proxy_rest(second(38)), Some(second(39)));
+        assert_eq!(rests.proxy_rest(second(39)), None);
+        rests.note_proxy(second(8));
+        let again = rests.note_proxy_failure("c.dk", true, second(40)).unwrap();
+        assert!(!again.is_news && rests.is_proxy_lost());
+        rests.note_proxy(second(70));
+        assert!(!rests.is_proxy_lost());
+        assert!(
+            rests
+                .note_proxy_failure("c.dk", true, second(80))
+                .unwrap()
+                .is_news
+        );
     }
 
     /// Fails if one request without an answer stops its host, or many of them do not.

@@ -142,7 +142,11 @@ impl CrawlOwner {
         self.job.order.http.proxy.as_ref()?;
         let failure = processed.proxy_failure.as_ref();
         let Some(failure) = failure.filter(|failure| !failure.is_of_host()) else {
-            self.rests.note_proxy();
+            let is_answer = failure.is_some() || processed.status.is_success();
+            let began = flight.fetching.as_ref().filter(|_| is_answer);
+            if let Some(fetching) = began {
+                self.rests.note_proxy(fetching.since);
+            }
             return None;
         };
         let host = HostPort::of_url(&flight.url)?.to_string();

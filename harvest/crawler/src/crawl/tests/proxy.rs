@@ -71,7 +71,7 @@ async fn lead(mut stream: TcpStream, manners: Manners, requests: Requests) {
 /// Returns an order without a name server that answers, by a proxy.
 fn order(proxy: std::net::SocketAddr) -> String {
     format!(
-        "dns.servers = [\"127.0.0.1:9\"]\nhttp = {{ proxy = \"http://{proxy}\", contact = \"mailto:a@b.dk\" }}\nlimits.idle = \"2 m\"\n"
+        "dns.servers = [\"127.0.0.1:9\"]\nhttp = {{ proxy = \"http://{proxy}\", contact = \"mailto:a@b.dk\" }}\n"
     )
 }
 
@@ -207,7 +207,8 @@ async fn proxy_that_refuses_leaves_everything() {
         seeds[4].set_scheme("https").unwrap();
         let directory = tempfile::tempdir().unwrap();
         let manual = manual();
-        let settings = settings(directory.path(), &seeds, &order(proxy));
+        let order = format!("{}limits.idle = \"2 min\"", order(proxy));
+        let settings = settings(directory.path(), &seeds, &order);
         let (crawl, mut handle) = Crawl::new(settings, manual.clock(), Chance::system_chance());
         let outcome = super::endings::run_fast(crawl, &manual).await;
         assert_eq!(outcome.end, CrawlEnd::Idle, "{status}");
