@@ -19,7 +19,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Status};
 
 use super::visits::{get, name, noise, root, store};
-use super::world::{Cluster, LONG, REPOSITORY, eventually, flip, on_a_cluster};
+use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 
 pub(crate) type People = PreservationClient<Channel>;
 
@@ -340,6 +340,49 @@ fn wrong_copy_is_replaced_only_by_right_bytes() {
             node_of(&stat(cluster, &name).await, "one").as_deref(),
             Some("one-1")
         );
+    });
+}
+
+/// Fails if a copy is removed because of another one whose node is silent, or that is rotten and was not read since.
+#[test]
+fn copy_is_removed_only_if_another_one_is_shown() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let name = name("a");
+        let bytes = noise(100_000, 5);
+        store(cluster, &name, &bytes).await.unwrap();
+        let remove = |last_copies| {
+            Act::Remove(Remove {
+                name: name.to_string(),
+                replica: "one".to_owned(),
+                checksum: root(&bytes).as_bytes().to_vec().into(),
+                last_copies,
+            })
+        };
+        let asked = ask(cluster, "custodian/anna", remove(false), "law")
+            .await
+            .unwrap();
+        cluster.stop(NODES[1]).await;
+        let late = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
+        assert_eq!(late.state(), RequestStage::Failed, "{late:?}");
+        let refused = ask(cluster, "custodian/anna", remove(false), "law").await;
+        let refused = refused.unwrap_err();
+        assert!(refused.message().contains("replica two"), "{refused}");
+        cluster.start(NODES[1]).await;
+        until_live(cluster, "two", 1).await;
+        flip(&cluster.copy("two", &name), 50_000);
+        let refused = ask(cluster, "custodian/anna", remove(false), "law").await;
+        let refused = refused.unwrap_err();
+        assert_eq!(refused.code(), Code::FailedPrecondition, "{refused}");
+        assert!(
+            refused.message().contains("replica two has none"),
+            "{refused}"
+        );
+        assert!(cluster.copy("one", &name).try_exists().unwrap());
+        let asked = ask(cluster, "custodian/anna", remove(true), "law")
+            .await
+            .unwrap();
+        let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
     });
 }
 

@@ -242,12 +242,8 @@ impl People {
             Some(place) if admitted.is_some_and(|content| content.root == *checksum) => place,
             _ => self.wrong_copy(row, name, replica, checksum).await?,
         };
-        if let Some(row) = row.filter(|_| !last_copies)
-            && self.good_elsewhere(row, replica).await? == 0
-        {
-            return Err(changed_meanwhile(format!(
-                "no other replica has a good copy of {name}; add `--last-copies` if the archive shall not keep it"
-            )));
+        if let Some(row) = row.filter(|_| !last_copies) {
+            self.check_other_copy(row, Some(replica)).await?;
         }
         Ok(place)
     }

@@ -49,21 +49,20 @@ impl People {
                 "it is not what was asked for, but {item}; look at it, and ask again"
             )));
         }
-        let meant = self.meant_by(&item).await?;
-        decide(&item, terms, meant)
-    }
-
-    /// Returns the root that the archive has recorded for the file of an item, and whether it has a good copy under its
-    /// name.
-    async fn meant_by(&self, item: &PurgedItem) -> Result<Option<(Root, bool)>, CallError> {
-        let Some(name) = &item.name else {
-            return Ok(None);
+        let row = match &item.name {
+            Some(name) => self.row_of(name).await?,
+            None => None,
         };
-        let Some(row) = self.row_of(name).await? else {
-            return Ok(None);
+        let Some(row) = row else {
+            return decide(&item, terms, None);
         };
         let root = recorded_content(&row.record)?.root;
-        Ok(Some((root, self.is_good_anywhere(&row).await?)))
+        let is_good = self.is_good_anywhere(&row).await?;
+        decide(&item, terms, Some((root, is_good)))?;
+        if terms.checksum == Some(&root) && !terms.last_copies {
+            self.check_other_copy(&row, None).await?;
+        }
+        Ok(())
     }
 
     /// Destroys an item.

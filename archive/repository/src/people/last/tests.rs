@@ -50,7 +50,7 @@ fn damage(file: &FileName, replica: &str) -> AnomalyRow {
     }
 }
 
-/// Fails if a damaged copy counts as good, files count that are on a volume of the same id on another node, an anomaly
+/// Fails if a damaged copy counts as good, or one whose node does not answer for it, files count that are on a volume of the same id on another node, an anomaly
 /// counts for another file, or one of a file that the admin data do not have.
 #[test]
 fn every_pair_of_copies_on_every_part() {
@@ -92,20 +92,36 @@ fn every_pair_of_copies_on_every_part() {
         ServicePart::Node(NodeKey { replica, node })
     };
     // In "two", 0 and 3 are not good: then the copies in "one" are the only good ones, or damaged as well.
-    for (part, expected) in [
-        (volume("one", "one-a"), 2 * 2),
-        (volume("one", "one-b"), 2),
-        (volume("two", "one-a"), 0),
-        (volume_of("one", "one-b", "one-a"), 0),
-        (node("one", "one-a"), 2 * 2),
-        (node("two", "one-a"), 0),
-        (volume("one", "nowhere"), 0),
-        (ServicePart::Replica(id("one")), 3 * 2),
-        (ServicePart::Replica(id("three")), 0),
+    let key = |text: &str| VolumeKey {
+        replica: id(&text[..3]),
+        node: NodeId::new(text).unwrap(),
+        volume: VolumeId::new(text).unwrap(),
+    };
+    let all = ["one-a", "one-b", "two-a", "two-b"];
+    let dead = &all[..2];
+    for (part, answering, expected) in [
+        (volume("one", "one-a"), &all[..], 2 * 2),
+        (volume("one", "one-a"), dead, 2 * 4),
+        (volume("one", "one-b"), &all, 2),
+        (volume("two", "one-a"), &all, 0),
+        (volume_of("one", "one-b", "one-a"), &all, 0),
+        (node("one", "one-a"), &all, 2 * 2),
+        (node("two", "one-a"), &all, 0),
+        (volume("one", "nowhere"), &all, 0),
+        (ServicePart::Replica(id("one")), &all, 3 * 2),
+        (ServicePart::Replica(id("one")), dead, 3 * 4),
+        (ServicePart::Replica(id("two")), dead, 3 * 2),
+        (ServicePart::Replica(id("three")), dead, 0),
     ] {
+        let answering = answering.iter().map(|text| key(text)).collect();
+        let view = PartView {
+            part: &part,
+            now: &StandingSnapshot::default(),
+            answering: &answering,
+        };
         let files = files.iter().cloned().map(Ok);
         let rows = rows.iter().cloned().map(Ok);
-        let only = only_there(&part, &StandingSnapshot::default(), files, rows).unwrap();
+        let only = only_there(&view, files, rows).unwrap();
         assert_eq!(only, expected, "{part}");
     }
 }
