@@ -46,6 +46,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use url::Url;
 
+use self::pattern::host_name;
 use self::recent::RecentMap;
 use self::words::hash_value;
 
@@ -195,15 +196,13 @@ impl Quarantine {
         if self.held.is_empty() {
             return None;
         }
-        let words = content.words()?;
-        let name = words_name(&url_pattern(page), words);
+        let name = words_name(&host_name(page), content.words()?);
         self.held.get(&name).map(String::as_str)
     }
 
     /// Returns the names of words under which links to a host are held back.
     pub fn held_words(&self, host_of: &Url) -> impl Iterator<Item = &str> {
-        let pattern = url_pattern(host_of);
-        let begin = format!("{} ", pattern_host(&pattern));
+        let begin = format!("{} ", host_name(host_of));
         let from = self.held.range(begin.clone()..);
         from.take_while(move |name| name.starts_with(&begin))
             .map(String::as_str)
@@ -303,7 +302,8 @@ impl Quarantine {
         *patterns = patterns.saturating_add(1);
         let (patterns, words) = (*patterns, content.words());
         if patterns == COMMON && self.settings.after_pages > 0 {
-            finding.words = words.and_then(|words| self.hold_new(words_name(name, words)));
+            finding.words =
+                words.and_then(|words| self.hold_new(words_name(pattern_host(name), words)));
         }
         let is_wordless = matches!(content, ResponseContent::Text(_)) && words.is_none();
         if patterns < COMMON || is_wordless {
@@ -392,9 +392,9 @@ fn pattern_host(name: &str) -> &str {
     name.split_once(['/', ' ']).map_or(name, |(host, _)| host)
 }
 
-/// Returns the name of the words that the host of a pattern answers with. No pattern has a space.
-fn words_name(pattern: &str, words: u64) -> String {
-    format!("{} same-words-{words:016x}", pattern_host(pattern))
+/// Returns the name of the words that a host answers with. No pattern has a space.
+fn words_name(host: &str, words: u64) -> String {
+    format!("{host} same-words-{words:016x}")
 }
 
 #[cfg(test)]

@@ -29,10 +29,7 @@ const TOKEN: usize = 8;
 /// # Ok::<(), url::ParseError>(())
 /// ```
 pub fn url_pattern(url: &Url) -> String {
-    let mut name = url.host_str().unwrap_or_default().to_owned();
-    if let Some(port) = url.port() {
-        name.extend([":", &port.to_string()]);
-    }
+    let mut name = host_name(url);
     let mut known = HashSet::new();
     let has_letter = |segment: &str| segment.bytes().any(|byte| byte.is_ascii_alphabetic());
     let segments = || url.path().split('/').skip(1);
@@ -56,6 +53,15 @@ pub fn url_pattern(url: &Url) -> String {
     }
     // All of it is ASCII: `url` escapes the rest.
     name.truncate(name.floor_char_boundary(LONGEST));
+    name
+}
+
+/// Returns the host of a URI, with its port if that is an unusual one: what all names of its patterns begin with.
+pub(super) fn host_name(url: &Url) -> String {
+    let mut name = url.host_str().unwrap_or_default().to_owned();
+    if let Some(port) = url.port() {
+        name.extend([":", &port.to_string()]);
+    }
     name
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
 
+use harvest_policy::address::BEHIND_PROXY;
 use harvest_policy::address_turns::RequestTicket;
 use harvest_policy::turns::{CrawlMoment, QueueNumber, QueueState};
 use jiff::Timestamp;
@@ -50,7 +51,10 @@ impl CrawlOwner {
             let passed = now.saturating_sub(fetching.since).as_millis();
             Some(FetchView {
                 uri: flight.uri.uri.clone(),
-                address: fetching.address.to_string(),
+                address: match fetching.address {
+                    BEHIND_PROXY => "by the proxy".to_owned(),
+                    address => address.to_string(),
+                },
                 milliseconds: u64::try_from(passed).unwrap_or(u64::MAX),
                 bytes: fetching.received.load(Ordering::Relaxed),
             })
