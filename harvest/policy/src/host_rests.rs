@@ -480,7 +480,7 @@ mod tests {
             );
             now += second(expected);
         }
-        assert!(rests.has_busy_hosts(now - second(1)));
+        assert!(rests.has_busy_hosts(second(7)));
         let last = HostTrouble::Busy(Some(second(5)));
         let given_up = rests.note_trouble(&busy, last, &[], now, now).unwrap();
         assert_eq!((given_up.unreachable, given_up.is_busy), (now, true));

@@ -128,9 +128,9 @@ impl CrawlWorkers {
                             });
                             tickets.insert(task.id(), ticket);
                         }
-                        Some(WorkerCommand::Record(ticket, fetched)) => {
+                        Some(WorkerCommand::Record(ticket, answer)) => {
                             let task = fetches.spawn(async move {
-                                let event = workers.process(ticket, *fetched, None, FetchPurpose::Page);
+                                let event = workers.process(ticket, *answer, None, FetchPurpose::Page);
                                 _ = workers.events.send(event.await);
                             });
                             tickets.insert(task.id(), ticket);

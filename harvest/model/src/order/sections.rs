@@ -286,7 +286,7 @@ section! {
         fields: Vec<HeaderFieldText> = Vec::new(),
         /// The address of this machine that hosts see, where it has several.
         source_address: Option<IpAddr> = None,
-        /// The HTTP proxy by which all hosts are asked, such as "http://proxy.example.dk:3128". It alone looks up their
+        /// The HTTP proxy by which all hosts are asked, such as `http://proxy.example.dk:3128`. It alone looks up their
         /// addresses, and guards those that are not of the public web: `[networks]` and `politeness.address` hold for
         /// addresses in URIs only, and records do not name any.
         #[serde(with = "text::optional")]

@@ -551,7 +551,7 @@ fn common_words_stay_known() {
         Some(name.as_str())
     );
     assert_eq!(next.holding_words(&url, sketch("", &url)), None);
-    assert_eq!(Vec::from_iter(next.held_words(&url)), [name]);
+    assert_eq!(next.held_words(&url).collect::<Vec<_>>(), [name]);
     next.charge_trial(name, 10);
     next.note_response(&url, sketch("sorry", &url), &[page(201)], true);
     assert_eq!(next.trial_pages_left(name), 0);

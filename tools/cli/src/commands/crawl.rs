@@ -531,9 +531,9 @@ fn broken_off(error: &HarvestJobError, directory: &JobDirectory) -> Failure {
         HarvestJobError::Frontier { .. } => Failure::because_failed(format!(
             "{error}; `holdfast crawl --salvage {path}` does so"
         )),
-        _ if !directory.root().exists() => Failure::because_failed(format!(
-            "{error}; the directory of the job is gone, and with it what was not stored"
-        )),
+        _ if matches!(directory.root().try_exists(), Ok(false)) => Failure::because_failed(
+            format!("{error}; the directory of the job is gone, and with it what was not stored"),
+        ),
         _ => Failure::because_failed(format!(
             "{error}; continue with `holdfast crawl --resume {path}`"
         )),
