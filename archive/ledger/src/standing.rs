@@ -18,7 +18,7 @@ use archive_db::{DbError, Table, TableValue, Text};
 use archive_decisions::store::{ReplicaRecord, ReplicaSpec};
 use archive_model::{NodeId, NodeKey, ReplicaId, VolumeKey};
 use jiff::Timestamp;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, ReentrantMutex};
 use serde::{Deserialize, Serialize};
 
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, from_table, to_table};
@@ -93,6 +93,8 @@ pub struct Standing {
     volumes: Table<VolumeTableKey, Retirement>,
     drains: Table<DrainKey, DrainRow>,
     view: StandingView,
+    /// Locked from the reading on which a change depends until the copy in memory has it.
+    writing: ReentrantMutex<()>,
 }
 
 impl StandingSnapshot {
@@ -175,6 +177,7 @@ impl Standing {
             drains: admin.open_table("drains")?,
             admin,
             view: StandingView::default(),
+            writing: ReentrantMutex::default(),
         };
         standing.read()?;
         Ok(standing)
@@ -211,6 +214,24 @@ impl Standing {
             None => changes.batch().delete(&self.replicas, &key)?,
         }
         self.commit(changes, line)
+    }
+
+    /// Begins to fill a replica from the others, in the name of the one who has the `line`; nothing changes if that is
+    /// under way. Returns `false` if the replica is retired.
+    pub fn begin_filling(&self, replica: &ReplicaId, line: AuditLine) -> Result<bool, DbError> {
+        let _writing = self.writing.lock();
+        let now = self.current_snapshot();
+        if now.is_retired(replica) {
+            return Ok(false);
+        }
+        if !now.is_filling(replica) {
+            let row = ReplicaRow::Filling {
+                since: line.at,
+                by: line.who.clone(),
+            };
+            self.set_replica(replica, Some(&row), Some(line))?;
+        }
+        Ok(true)
     }
 
     /// Takes a node out of service, or says that the rows of all files have changed.
@@ -263,6 +284,7 @@ impl Standing {
     /// Ends a task once the rows of all files have changed: a filled replica stands as it was set up, and a retired
     /// part is marked as emptied.
     pub fn end_task(&self, task: &Task, line: AuditLine) -> Result<(), DbError> {
+        let _writing = self.writing.lock();
         let now = self.current_snapshot();
         let line = Some(line);
         let emptied = |retired: &Retirement| Retirement {
@@ -295,6 +317,7 @@ impl Standing {
         mut changes: crate::admin::Changes,
         line: Option<AuditLine>,
     ) -> Result<(), DbError> {
+        let _writing = self.writing.lock();
         if let Some(line) = line {
             changes.note_line(line);
         }

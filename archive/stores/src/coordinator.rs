@@ -123,10 +123,10 @@ pub enum CoordinatorError {
          all that was decided"
     )]
     Upload(FileName, InvalidId),
-    /// A decision about a file outlived the file's entry in memory: a bug, and what was decided is not remembered.
+    /// A decision about a file outlived the file's entry in memory, or its upload: a bug.
     #[error(
-        "a decision about {0} cannot be remembered: the file is not in memory; this is a bug: report it, and start the \
-         repository again, which asks the replicas how the file stands"
+        "a decision about {0} cannot be carried out: the file is not in memory, or not its upload; this is a bug: \
+         report it, and start the repository again, which asks the replicas how the file stands"
     )]
     Absent(FileName),
     /// The system gives no randomness for an upload's id.

@@ -1,5 +1,7 @@
 //! Copies that count while something is out of service, and that a restart forgets nothing of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use archive_model::{ReplicaKind, ReplicaState, VolumeId};
 
 use super::*;
@@ -167,6 +169,51 @@ fn retirements_survive_a_restart() {
             .is_retired_node(&id("one"), &node),
         "a heartbeat is no un-retirement"
     );
+}
+
+/// Fails if a volume that was just taken back is retired again by the end of its earlier retirement, or a retired replica
+/// is filled.
+#[test]
+fn end_of_a_task_undoes_no_later_change() {
+    let directory = tempfile::tempdir().unwrap();
+    let admin = Admin::init(directory.path()).unwrap();
+    let standing = Standing::open(admin).unwrap();
+    let line = AuditLine {
+        at: Timestamp::UNIX_EPOCH,
+        who: "operator/otto".to_owned(),
+        file: None,
+        what: "a change".to_owned(),
+    };
+    let key = volume("two", "two-1", "v");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let task = Task::Volume(key.clone());
+                standing.end_task(&task, line.clone()).unwrap();
+            }
+        });
+        for round in 0..200 {
+            standing.retire_volume(&key, &retired(), None).unwrap();
+            standing.reinstate_volume(&key, line.clone()).unwrap();
+            std::thread::yield_now();
+            let now = standing.current_snapshot();
+            if now.volumes.contains_key(&key) {
+                is_over.store(true, Ordering::Relaxed);
+                panic!("retired again in round {round}");
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    let two = id("two");
+    assert!(standing.begin_filling(&two, line.clone()).unwrap());
+    let row = ReplicaRow::Retired(retired());
+    standing.set_replica(&two, Some(&row), None).unwrap();
+    standing
+        .end_task(&Task::Fill(two.clone()), line.clone())
+        .unwrap();
+    assert!(!standing.begin_filling(&two, line).unwrap());
+    assert!(standing.current_snapshot().is_retired(&two));
 }
 
 /// Fails if a retired volume takes a healthy one of another node or replica with it, because both bear the same id.

@@ -208,12 +208,11 @@ impl Coordinator {
                     }
                 }
                 Effect::Seal => {
-                    if let Some(active) = self.files.get(name)
-                        && let Some(seal) = &active.seal
-                    {
-                        let admission = active.admission.clone();
-                        seal.send_replace(admission.map(UploadVerdict::Admitted));
-                    }
+                    let absent = || CoordinatorError::Absent(name.clone());
+                    let active = self.files.get(name).ok_or_else(absent)?;
+                    let admission = active.admission.clone().ok_or_else(absent)?;
+                    let seal = active.seal.as_ref().ok_or_else(absent)?;
+                    seal.send_replace(Some(UploadVerdict::Admitted(admission)));
                 }
                 Effect::Probe { replica } => {
                     self.parts

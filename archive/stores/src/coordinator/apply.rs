@@ -145,7 +145,9 @@ impl Active {
 
     /// Ends the uploads of a stream that has ended without an admission: they give up, and the nodes their claims.
     fn follow_source_end(&mut self, effects: &[Effect]) {
+        self.source = None;
         if effects.contains(&Effect::Seal) {
+            // Its admission is sent once it is remembered, whatever the depositor does meanwhile.
             return;
         }
         let is_forgotten = |effect: &Effect| matches!(effect, Effect::Expire { .. });
@@ -154,6 +156,5 @@ impl Active {
             seal.send_replace(Some(UploadVerdict::Forgotten));
         }
         self.seal = None;
-        self.source = None;
     }
 }

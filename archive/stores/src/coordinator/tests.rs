@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::undriven::coordinator;
 use super::*;
-use crate::depositor::DepositReply;
+use crate::depositor::{DepositReply, DepositStream};
+use crate::transfer::UploadVerdict;
 
 const WHO: [&str; 2] = ["depositor/anna", "depositor/bert"];
 
@@ -40,9 +41,11 @@ fn bare() -> Claim {
 /// Returns the message of a depositor that asks to store the file, and the receiver of its answers.
 fn ask(who: &str, claim: Claim) -> (Wake, mpsc::Receiver<DepositReply>) {
     let (replies, answers) = mpsc::channel(1);
+    let (unheard, _) = mpsc::channel(1);
+    let stream = DepositStream::new(tokio_stream::pending(), unheard, claim.clone());
     let depositor = DepositRequest {
         who: who.to_owned(),
-        source: None,
+        source: Some(stream),
         replies,
         sent: false,
         claim: claim.clone(),
@@ -163,6 +166,29 @@ fn depositor_is_whose_bytes_are_admitted() {
         coordinator.hears(StoringEvent::SourceGone { requester: first });
         coordinator.is_received(second);
         assert_eq!(coordinator.depositor(), WHO[1]);
+    });
+}
+
+/// Fails if the nodes wait for an admission that was decided, because the depositor went away just after its last byte.
+#[test]
+fn depositor_who_goes_after_the_last_byte_leaves_an_admission() {
+    on_a_coordinator(|coordinator, _| {
+        coordinator.round_of(ask(WHO[0], Claim::from(&content())).0);
+        let requester = Requester(coordinator.last_requester);
+        let seal = coordinator.files[&name()].seal.as_ref().unwrap();
+        let sealed = seal.subscribe();
+        let received = StoringEvent::Received {
+            requester,
+            content: content(),
+        };
+        let gone = StoringEvent::SourceGone { requester };
+        let round = vec![happened(received), happened(gone)];
+        assert!(coordinator.do_round(round, None).unwrap().is_none());
+        let verdict = sealed.borrow().clone();
+        assert!(
+            matches!(verdict, Some(UploadVerdict::Admitted(_))),
+            "{verdict:?}"
+        );
     });
 }
 
