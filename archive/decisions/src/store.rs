@@ -265,21 +265,7 @@ impl FileState {
             StoringEvent::Withdrawn { replica, why } => {
                 self.withdraw_file(&replica, why, transition);
             }
-            StoringEvent::Restored {
-                replica,
-                node,
-                volume,
-                root,
-                at,
-            } => {
-                let copy = Completion {
-                    node,
-                    volume,
-                    root,
-                    at,
-                };
-                self.restore_copy(&replica, copy, transition);
-            }
+            StoringEvent::Reinstated { replica } => self.reinstate_copy(&replica, transition),
             StoringEvent::Readmitted { upload, content } => {
                 self.readmit_copy(upload, content, transition);
             }

@@ -64,6 +64,13 @@ pub enum Act {
         /// The root of the content in that replica.
         root: Root,
     },
+    /// Wants a copy again that was removed.
+    ReinstateCopy {
+        /// The file whose copy was removed.
+        name: FileName,
+        /// The replica that shall have the file again.
+        replica: ReplicaId,
+    },
     /// Takes a retired volume back into service.
     ReinstateVolume(VolumeSelector),
     /// Takes a retired node back into service.
@@ -112,7 +119,9 @@ impl Act {
             }
             Self::Accept { .. } => ActKind::Accept,
             Self::NewRoot { .. } => ActKind::NewRoot,
-            Self::ReinstateVolume(_) | Self::ReinstateNode(_) => ActKind::Reinstate,
+            Self::ReinstateCopy { .. } | Self::ReinstateVolume(_) | Self::ReinstateNode(_) => {
+                ActKind::Reinstate
+            }
         }
     }
 }

@@ -15,6 +15,7 @@ use archive_stores::calls::ReplicaCalls;
 use archive_stores::mail::Mail;
 use jiff::Timestamp;
 
+use crate::claims::{NameAct, NameClaim, NameClaims};
 use crate::settings::ReplicaSettings;
 use crate::tables::with_tables;
 
@@ -34,6 +35,8 @@ pub(crate) struct Archive {
     pub(crate) assembler: Assembler,
     /// The messages to the coordinator.
     pub(crate) mail: Mail,
+    /// Who acts on the copies of which file.
+    pub(crate) claims: NameClaims,
     pub(crate) tasks: Tasks,
     pub(crate) chance: Chance,
 }
@@ -56,6 +59,24 @@ impl Archive {
         let admin = self.admin.clone();
         let name = name.clone();
         with_tables(move || admin.file(&name)).await
+    }
+
+    /// Claims a file, and waits for that while another one acts on it.
+    ///
+    /// # Errors
+    /// `Busy` if that takes too long.
+    pub(crate) async fn claim_in_turn(
+        &self,
+        name: &FileName,
+        act: NameAct,
+    ) -> Result<NameClaim, CallError> {
+        let until = self.calls.busy_until();
+        loop {
+            match self.claims.claim_name(name, act) {
+                Ok(claim) => return Ok(claim),
+                Err(busy) => self.calls.while_busy(until, busy).await?,
+            }
+        }
     }
 
     /// Adds a line to the audit trail.

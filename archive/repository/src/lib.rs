@@ -24,6 +24,7 @@ mod archive;
 mod attention;
 mod automatic;
 mod checking;
+mod claims;
 mod daily_export;
 mod drain;
 mod fill;

@@ -25,6 +25,7 @@ use archive_model::{AnomalyKind, CopyPlace, FileCopy, RepairOutcome, ReplicaId};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
+use crate::claims::NameAct;
 use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 
@@ -32,9 +33,6 @@ pub(crate) use orders::RepairSelection;
 
 /// The most plans for one repair whose donors turn out to be damaged.
 const PLANS: usize = 4;
-
-/// The most files that are repaired at once.
-pub(crate) const MOST_REPAIRS: usize = 64;
 
 /// The context of a repair: the person or part that ordered it, and the reason.
 #[derive(Clone, Debug)]
@@ -92,9 +90,10 @@ impl Preserver {
         repair_context: &RepairContext,
         progress: &(dyn Fn(u64) + Send + Sync),
     ) -> Result<RepairReport, CallError> {
-        let Some(_claim) = self.repairing.claim_name(&row.file, MOST_REPAIRS) else {
-            let what = "it is being repaired already, or too many others are; try again later";
-            return Ok(RepairReport::new(RepairOutcome::Waiting, what));
+        let claimed = self.archive.claims.claim_name(&row.file, NameAct::Repair);
+        let _claim = match claimed {
+            Ok(claim) => claim,
+            Err(busy) => return Ok(RepairReport::new(RepairOutcome::Waiting, busy.reason)),
         };
         self.repair_claimed(row, repair_context, None, progress)
             .await

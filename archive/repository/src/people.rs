@@ -1,7 +1,8 @@
 //! Acts of people: requests are stored, approved acts are carried out, and their outcomes are reported.
 //!
-//! Owns the order: an act is carried out once its approval is stored; acts are carried out one after another, so that
-//! two of them cannot each rely on the copy that the other takes away. A restart resumes interrupted acts.
+//! Owns the order: an act is carried out once its approval is stored; acts on one file are carried out one after
+//! another, and those on a part of the archive alone, so that two of them cannot each rely on the copy that the other
+//! takes away. A restart resumes interrupted acts.
 //!
 //! Not promised: that an act succeeds. A change since it was asked for makes it fail, with the reason.
 
@@ -12,7 +13,7 @@ mod last;
 mod named;
 mod purge;
 pub(crate) mod refusal;
-mod reinstate;
+pub(crate) mod reinstate;
 pub(crate) mod replace;
 mod retire;
 mod stranger;
@@ -27,11 +28,13 @@ use archive_decisions::store::{ReplicaSpec, StoringEvent};
 use archive_durable::{DiskError, directory};
 use archive_model::{Act, FileName, NodeId, ReplicaId};
 use archive_rpc::{CallError, CallErrorKind, run_blocking};
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
 use crate::archive::Archive;
+use crate::claims::NameAct;
 use crate::tables::{admin_failed, with_tables};
 use archive_ledger::requests::table::{PersonRequestError, Requests};
 use archive_ledger::requests::{Person, PersonRequest, RequestStatus};
@@ -59,8 +62,9 @@ pub(crate) struct People {
     pub(crate) specs: Vec<ReplicaSpec>,
     /// The directory for bytes that people send, until they are proven.
     pub(crate) spool: PathBuf,
-    /// Locked while an act is carried out.
-    pub(crate) acting: tokio::sync::Mutex<()>,
+    /// Held while an act is carried out: shared for an act on one file, which has claimed its name, and alone for one
+    /// on a part of the archive.
+    pub(crate) acting: tokio::sync::RwLock<()>,
 }
 
 impl People {
@@ -81,11 +85,12 @@ impl People {
         self.spawn("acts", async move {
             let requests = people.requests.clone();
             let due = with_tables(move || requests.due_requests()).await?;
-            for request in due {
+            // One that waits for a silent part keeps no other one waiting.
+            let finishing = due.into_iter().map(|request| {
                 tracing::info!(request = request.id(), act = %request.act, "resuming an approved act");
-                people.finish(request, PATIENCE_AT_START).await?;
-            }
-            Ok(())
+                people.finish(request, PATIENCE_AT_START)
+            });
+            try_join_all(finishing).await.map(drop)
         });
         Ok(())
     }
@@ -167,11 +172,10 @@ impl People {
         request: PersonRequest,
         patience: Duration,
     ) -> Result<PersonRequest, CallError> {
-        let _acting = self.acting.lock().await;
         // A silent part is noticed late: the time begins then.
         let mut until = None;
         let result = loop {
-            match self.perform_act(&request).await {
+            match self.perform_in_turn(&request).await {
                 Ok(done) => break Ok(done),
                 Err(error) => {
                     let now = self.archive.calls.clock.instant();
@@ -186,6 +190,18 @@ impl People {
         let now = self.archive.now();
         self.with_requests(move |requests| requests.end_request(request.number, result, now))
             .await
+    }
+
+    /// Carries out an approved act when no other one is under way that it could contradict.
+    async fn perform_in_turn(&self, request: &PersonRequest) -> Result<String, CallError> {
+        if let Some(name) = request.act.file() {
+            let _acting = self.acting.read().await;
+            let _claim = self.archive.claim_in_turn(name, NameAct::Decision).await?;
+            self.perform_act(request).await
+        } else {
+            let _acting = self.acting.write().await;
+            self.perform_act(request).await
+        }
     }
 
     /// Runs work with the requests on a blocking thread.

@@ -11,7 +11,6 @@ pub(crate) mod testing;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use archive_decisions::repair::policy::RepairPolicy;
@@ -24,17 +23,14 @@ use archive_model::{
 };
 use archive_rpc::CallError;
 use archive_stores::limits;
-use parking_lot::Mutex;
 
 use crate::archive::Archive;
+use crate::claims::{NameAct, NameClaims};
 use crate::metrics::Instruments;
 use crate::tables::with_tables;
 
 use one_name::damage_kinds;
 pub(crate) use one_name::{expected_entry, is_compared};
-
-/// The most suspected copies that are read at once; the others are left to the next scrub or check.
-const MOST_SUSPECTS: usize = 16;
 
 /// The state that looking, checking and repairing share; cheap to clone.
 #[derive(Clone, Debug)]
@@ -44,8 +40,6 @@ pub(crate) struct Preserver {
     pub(crate) policy: Arc<RepairPolicy>,
     /// The name under which the repository acts by itself: `repository/<archive>`.
     pub(crate) who: Arc<str>,
-    /// The files that are being repaired.
-    pub(crate) repairing: NameClaims,
     /// The files of which a copy is read again because it showed damage.
     pub(crate) suspected: NameClaims,
 }
@@ -265,7 +259,7 @@ impl Preserver {
             is_second: false,
         };
         // One read at a time for each name: many readers meet the same damage.
-        let Some(claim) = self.suspected.claim_name(&name, MOST_SUSPECTS) else {
+        let Ok(claim) = self.suspected.claim_name(&name, NameAct::Look) else {
             return;
         };
         self.archive.tasks.spawn_once("suspect", async move {
@@ -280,35 +274,5 @@ impl Preserver {
                 tracing::warn!(file = %name, %replica, %node, %error, "cannot look at a copy that showed damage; the next scrub or check will");
             }
         });
-    }
-}
-
-/// Names of files that are worked on; cheap to clone.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NameClaims(Arc<Mutex<BTreeSet<FileName>>>);
-
-impl NameClaims {
-    /// Claims a file to work on it. Returns `None` while it is claimed, or `most` others are.
-    pub(crate) fn claim_name(&self, name: &FileName, most: usize) -> Option<NameClaim> {
-        let mut names = self.0.lock();
-        let is_free = names.len() < most && names.insert(name.clone());
-        is_free.then(|| NameClaim {
-            names: self.clone(),
-            name: name.clone(),
-        })
-    }
-}
-
-/// The claim on one file, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct NameClaim {
-    names: NameClaims,
-    name: FileName,
-}
-
-impl Drop for NameClaim {
-    fn drop(&mut self) {
-        let mut names = self.names.0.lock();
-        names.remove(&self.name);
     }
 }

@@ -27,6 +27,7 @@ use crate::alarm::Alarm;
 use crate::archive::Archive;
 use crate::attention::Attention;
 use crate::automatic::{Automatic, Volumes};
+use crate::claims::NameClaims;
 use crate::daily_export::AdminExportWorker;
 use crate::drain::{Drain as Draining, DrainBoard, DrainContext};
 use crate::fill::FillWorker;
@@ -34,7 +35,7 @@ use crate::incidents::IncidentTable;
 use crate::membership::Membership;
 use crate::metrics::Instruments;
 use crate::people::{ExpiryWorker, People};
-use crate::preserver::{NameClaims, Preserver};
+use crate::preserver::Preserver;
 use crate::rpc::{Door, repository_services};
 use crate::schedule::Schedule;
 use crate::settings::Settings;
@@ -144,6 +145,7 @@ impl Start {
             calls,
             assembler,
             mail,
+            claims: NameClaims::default(),
             tasks: daemon.tasks.clone(),
             chance: daemon.chance.clone(),
         };
@@ -173,7 +175,6 @@ impl Start {
             instruments: Instruments::new(&self.daemon.metrics)?,
             policy: Arc::new(self.settings.repair.repair_policy()),
             who: format!("repository/{}", self.settings.repository.archive).into(),
-            repairing: NameClaims::default(),
             suspected: NameClaims::default(),
         })
     }
@@ -187,7 +188,7 @@ impl Start {
             transfers: self.transfers.clone(),
             specs: self.settings.replica_specs(),
             spool: self.settings.repository.data.join("spool"),
-            acting: tokio::sync::Mutex::default(),
+            acting: tokio::sync::RwLock::default(),
         });
         people.begin_work().await.map_err(data_failed)?;
         let workers = &self.daemon.workers;

@@ -6,7 +6,7 @@ use archive_client::{Access, ArchiveSteps, ClientError, FeedStep, Ingest, StoreE
 use archive_daemon::Clock;
 use archive_model::{ChangeKind, FeedChange, FeedPosition, FileName};
 use archive_repository::restore::from_replicas;
-use proto_archive::wire::ask_request::{Act, NewRoot, Remove};
+use proto_archive::wire::ask_request::{Act, NewRoot, ReinstateCopy, Remove};
 use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{AtticsRef, AtticsRequest};
 use tokio::task::JoinSet;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::people::{approve, ask, people};
 use super::visits::{deposit, name, noise, root, store};
-use super::world::{Cluster, LONG, NODES, REPOSITORY, flip, on_a_cluster};
+use super::world::{Cluster, LONG, NODES, REPOSITORY, eventually, flip, on_a_cluster};
 
 /// A follower of the feed, with the files and changes that it has heard of.
 struct Follower {
@@ -101,7 +101,16 @@ pub(super) async fn remove(cluster: &Cluster, name: &FileName, replica: &str, by
     decide(cluster, remove).await;
 }
 
-/// Puts back what lies in the attic of a replica.
+/// Has a replica keep a removed file again.
+pub(super) async fn reinstate(cluster: &Cluster, name: &FileName, replica: &str) {
+    let act = Act::ReinstateCopy(ReinstateCopy {
+        name: name.to_string(),
+        replica: replica.to_owned(),
+    });
+    decide(cluster, act).await;
+}
+
+/// Puts back what was removed, and lies in the attic of a replica.
 pub(super) async fn restore(cluster: &Cluster, of: &str) {
     let mut olga = people(cluster, "officer/olga");
     let attics = olga.attics(AtticsRequest::default()).await;
@@ -113,6 +122,7 @@ pub(super) async fn restore(cluster: &Cluster, of: &str) {
             .filter(|entry| entry.replica == of)
         {
             let item = entry.item.unwrap();
+            reinstate(cluster, &name(&item.name), of).await;
             let back = AtticsRef {
                 replica: entry.replica,
                 node: item.node,
@@ -192,7 +202,12 @@ fn withdrawal_and_restoration_are_in_the_feed() {
         let told = index.next().await;
         assert_eq!(told.kind, ChangeKind::Restored);
         assert_eq!(told.file.root, root(&bytes));
-        restore(cluster, "two").await;
+        reinstate(cluster, &name, "two").await;
+        let bytes_are_there = || cluster.copy("two", &name).try_exists().unwrap();
+        eventually("two has it too", LONG, async || {
+            bytes_are_there().then_some(()).ok_or("not yet")
+        })
+        .await;
         assert_eq!(newest(cluster).await, told.position, "it stood already");
         assert!(index.standing.contains(&name));
     });

@@ -7,7 +7,7 @@ mod service;
 use archive_client::{Access, FileRange, FileStatus, Ingest, ReplicaOverview, ReplicaProgress};
 use archive_model::FileName;
 use proto_archive::wire::access_client::AccessClient;
-use proto_archive::wire::ask_request::{Accept, Act, Remove};
+use proto_archive::wire::ask_request::{Accept, Act, ReinstateCopy, Remove};
 use proto_archive::wire::preservation_client::PreservationClient;
 use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{
@@ -386,8 +386,8 @@ fn copy_is_removed_only_if_another_one_is_shown() {
     });
 }
 
-/// Fails if a removed copy is then reported as missing, if the last copy can be removed as well, or if the removed one
-/// cannot be restored.
+/// Fails if a removed copy is then reported as missing, if the last copy can be removed as well, or if one person, or
+/// not even two, can have it again.
 #[test]
 fn removed_copy_is_withdrawn_until_restored() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -448,11 +448,38 @@ fn removed_copy_is_withdrawn_until_restored() {
             reason: "the court has changed its mind".to_owned(),
             ..proto_archive::wire::AtticsRef::default()
         };
-        olga.restore(restore).await.unwrap();
-        assert_eq!(
-            node_of(&stat(cluster, &name).await, "one").as_deref(),
-            Some("one-1")
-        );
+        let alone = olga.restore(restore.clone()).await.unwrap_err();
+        assert_eq!(alone.code(), Code::FailedPrecondition, "{alone}");
+        assert!(alone.message().contains("holdfast reinstate a"), "{alone}");
+        let wanted = || {
+            Act::ReinstateCopy(ReinstateCopy {
+                name: "a".to_owned(),
+                replica: "one".to_owned(),
+            })
+        };
+        let reason = "the court has changed its mind";
+        let nobody = ask(cluster, "operator/otto", wanted(), reason).await;
+        assert_eq!(nobody.unwrap_err().code(), Code::PermissionDenied);
+        let asked = ask(cluster, "officer/olga", wanted(), reason)
+            .await
+            .unwrap();
+        let alone = approve(cluster, "officer/olaf", &asked.id)
+            .await
+            .unwrap_err();
+        assert_eq!(alone.code(), Code::PermissionDenied, "{alone}");
+        let ended = approve(cluster, "custodian/bert", &asked.id).await.unwrap();
+        assert_eq!(ended.state(), RequestStage::Done, "{ended:?}");
+        // From the other replica: nobody has to fetch it.
+        eventually("it is there again", LONG, async || {
+            let status = stat(cluster, &name).await;
+            let node = node_of(&status, "one");
+            (node.as_deref() == Some("one-1"))
+                .then_some(())
+                .ok_or(status)
+        })
+        .await;
+        let twice = ask(cluster, "officer/olga", wanted(), reason).await;
+        assert_eq!(twice.unwrap_err().code(), Code::FailedPrecondition);
         let (_, end) = get(cluster, &FileRange::whole_file(name)).await;
         end.unwrap();
     });

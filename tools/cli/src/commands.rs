@@ -37,6 +37,7 @@ mod parts;
 mod pki;
 mod receipt;
 mod record;
+mod reinstate;
 mod remove;
 mod repair;
 mod replace;
@@ -131,6 +132,7 @@ pub(crate) enum Command {
     Replace(replace::Replace),
     Adopt(adopt::Adopt),
     Remove(remove::Remove),
+    Reinstate(reinstate::Reinstate),
     #[command(subcommand)]
     Attic(attic::Attic),
     Requests(requests::Requests),
@@ -187,6 +189,7 @@ impl Command {
             Self::Replace(replace) => talk(replace.run(context)),
             Self::Adopt(adopt) => talk(adopt.run(context)),
             Self::Remove(remove) => talk(remove.run(context)),
+            Self::Reinstate(reinstate) => talk(reinstate.run(context)),
             Self::Attic(attic) => talk(attic.run(context)),
             Self::Requests(requests) => talk(requests.run(context)),
             Self::Approve(approve) => talk(approve.run(context)),

@@ -10,6 +10,7 @@
 
 mod purge;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,7 +109,7 @@ impl NodeAttic {
             cause,
         } = removal;
         let checksum = *checksum;
-        let _claim = self
+        let claim = self
             .files
             .locks
             .claim_name(name, &claim_for_verb("put-aside", name)?)?;
@@ -122,6 +123,8 @@ impl NodeAttic {
         };
         if found != checksum {
             tracing::error!(file = %name, %volume, who = cause.who, "a removal was refused: it named another checksum");
+            drop(claim);
+            self.note_changed_copy(name, volume, found, now)?;
             return Err(NodeError::OtherCopy {
                 name: name.clone(),
                 volume: volume.clone(),
@@ -149,6 +152,23 @@ impl NodeAttic {
             volume: volume.clone(),
         };
         Ok(attic::read_item(&layout, &listed))
+    }
+
+    /// Has a copy judged again whose bytes were just read, if its row calls other ones present.
+    fn note_changed_copy(
+        &self,
+        name: &FileName,
+        volume: &VolumeId,
+        found: Root,
+        now: Timestamp,
+    ) -> Result<(), NodeError> {
+        let row = self.catalog.row(name, volume)?;
+        let is_changed = |row: Row| row.condition == Condition::Present && row.root != Some(found);
+        if row.is_some_and(is_changed) {
+            let go_on = &mut |_| ControlFlow::Continue(());
+            self.files.verify_copy(name, Some(volume), now, go_on)?;
+        }
+        Ok(())
     }
 
     /// Moves a file from the attic back under its name, if the name is free and its bytes are what its sidecar admits.

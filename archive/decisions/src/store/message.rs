@@ -131,18 +131,11 @@ pub enum StoringEvent {
         /// The decision of the people, and the reason.
         why: String,
     },
-    /// People have put a copy into the replica: a withdrawn one counts again.
-    Restored {
+    /// Two persons have taken a withdrawal back: the replica is asked, and then given the file. No effect on a copy that
+    /// was not withdrawn.
+    Reinstated {
         /// The replica.
         replica: ReplicaId,
-        /// The node.
-        node: NodeId,
-        /// The volume of that node.
-        volume: VolumeId,
-        /// The root that the node read back.
-        root: Root,
-        /// The time when the node completed the copy.
-        at: Timestamp,
     },
     /// Two persons have decided that the name means other content from now on: no copy of the old content is left.
     Readmitted {
@@ -176,15 +169,6 @@ impl StoringEvent {
         } = self
         {
             Some((replica, node, volume, *read_back))
-        } else if let Self::Restored {
-            replica,
-            node,
-            volume,
-            ..
-        } = self
-        {
-            // A node accepts only what it has read whole.
-            Some((replica, node, volume, true))
         } else {
             None
         }

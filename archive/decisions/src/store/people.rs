@@ -8,7 +8,7 @@ use archive_model::{
     ArchiveError, CopyPlace, ReplicaId, ReplicaKind, ReplicaState, StoreFailure, UploadId,
 };
 
-use super::replicas::{Completion, ReplicaActivity};
+use super::replicas::ReplicaActivity;
 use super::{Claim, Content, FileState, RecordedUpload, ReplicaRecord, Transition};
 
 impl FileState {
@@ -105,25 +105,17 @@ impl FileState {
         self.failures.remove(id);
     }
 
-    /// Counts a copy that people have put into the replica, also if it was withdrawn.
-    pub(super) fn restore_copy(
-        &mut self,
-        id: &ReplicaId,
-        copy: Completion,
-        transition: &mut Transition<'_>,
-    ) {
-        let content = self.record.content.as_ref();
-        let is_admitted = content.is_some_and(|content| content.root == copy.root);
-        if let Some(replica) = self
-            .record
-            .replicas
+    /// Requires the copy again that people had withdrawn from a replica.
+    pub(super) fn reinstate_copy(&mut self, id: &ReplicaId, transition: &mut Transition<'_>) {
+        let copies = &mut self.record.replicas;
+        let Some(replica) = copies
             .get_mut(id)
-            .filter(|replica| is_admitted && replica.state.is_withdrawn())
-        {
-            *replica =
-                ReplicaRecord::started_record(replica.kind, replica.required, transition.now);
-        }
-        self.note_completion(id, copy, transition);
+            .filter(|replica| replica.state.is_withdrawn())
+        else {
+            return;
+        };
+        *replica = ReplicaRecord::started_record(replica.kind, replica.required, transition.now);
+        self.probe_replica(id, transition);
     }
 
     /// Gives the name new content, and asks every replica anew: its old copy does not count until the replica says that

@@ -94,8 +94,7 @@ const ORDERS: &[fn(usize) -> Step] = &[
     Step::WantedElsewhere,
     Step::Replacing,
     Step::Withdrawn,
-    Step::Restored,
-    Step::RestoredOther,
+    Step::Reinstated,
 ];
 
 /// Fails if some short order of events changes a copy that no order of a person named, or copies to where one was
@@ -126,7 +125,7 @@ fn every_short_sequence_of_what_people_do() {
 /// Fails if a withdrawn copy is made again, serves as donor, keeps a file from being complete, or frees its name.
 #[test]
 fn removed_copy_is_neither_missing_nor_restored() {
-    use Step::{AskSame, Completed, Joins, ReceivedSame, Restart, Restored, Wanted, Withdrawn};
+    use Step::{AskSame, Completed, Joins, ReceivedSame, Reinstated, Restart, Wanted, Withdrawn};
     let mut world = after(
         "BB",
         &[
@@ -175,8 +174,18 @@ fn removed_copy_is_neither_missing_nor_restored() {
             "the name stays taken"
         );
     }
-    world.step(Restored(0));
-    assert!(world.state.record.is_acknowledged());
+    world.step(Completed(0));
+    assert!(
+        state(&world).is_withdrawn(),
+        "what is put there does not count by itself"
+    );
+    world.step(Reinstated(0));
+    assert!(
+        world.unanswered.is_empty() && !world.state.is_idle(),
+        "it is asked for"
+    );
+    world.step(Completed(0));
+    assert!(world.state.record.is_acknowledged() && world.state.is_idle());
 }
 
 /// Fails if a new replica, or one whose disk was given up, is not filled from another one, or one that has the file is

@@ -97,7 +97,9 @@ impl RequestedAct {
             | Act::RetireReplica(_)
             | Act::ReinstateVolume(_)
             | Act::ReinstateNode(_) => &[Role::Operator, Role::Custodian],
-            Act::Accept { .. } | Act::NewRoot { .. } => &[Role::Custodian, Role::Officer],
+            Act::Accept { .. } | Act::NewRoot { .. } | Act::ReinstateCopy { .. } => {
+                &[Role::Custodian, Role::Officer]
+            }
         }
     }
 
@@ -108,6 +110,7 @@ impl RequestedAct {
             | Act::Purge { .. }
             | Act::Accept { .. }
             | Act::NewRoot { .. }
+            | Act::ReinstateCopy { .. }
             | Act::RetireVolume {
                 last_copies: true, ..
             }
@@ -125,7 +128,12 @@ impl RequestedAct {
     /// Returns the file that the act is about, if it is about one.
     pub const fn file(&self) -> Option<&FileName> {
         match (&self.act, &self.subject) {
-            (Act::Remove { name, .. } | Act::NewRoot { name, .. }, _) => Some(name),
+            (
+                Act::Remove { name, .. }
+                | Act::NewRoot { name, .. }
+                | Act::ReinstateCopy { name, .. },
+                _,
+            ) => Some(name),
             (_, ActSubject::Anomaly(accepted)) => Some(&accepted.file),
             (_, ActSubject::Item(item)) => item.name.as_ref(),
             (_, ActSubject::None) => None,
@@ -185,6 +193,9 @@ impl fmt::Display for RequestedAct {
                 replica,
                 root,
             } => write!(f, "let {name} mean what replica {replica} has, root {root}"),
+            Act::ReinstateCopy { name, replica } => {
+                write!(f, "want {name} again in replica {replica}")
+            }
             Act::ReinstateVolume(volume) => write!(f, "take {volume} back into service"),
             Act::ReinstateNode(node) => write!(f, "take {node} back into service"),
         }

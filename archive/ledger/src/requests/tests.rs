@@ -75,10 +75,11 @@ fn acts() -> Vec<RequestedAct> {
             }),
         },
         named(Act::NewRoot {
-            name,
+            name: name.clone(),
             replica: replica.clone(),
             root,
         }),
+        named(Act::ReinstateCopy { name, replica }),
     ]
 }
 
@@ -278,6 +279,7 @@ fn roles_that_ask_and_approve_are_fixed() {
                 (&["custodian"], &["custodian"])
             }
             "accept" | "new-root" => (&["custodian", "officer"], &["custodian"]),
+            "reinstate" if act.file().is_some() => (&["custodian", "officer"], &["custodian"]),
             _ => (&["operator", "custodian"], &["custodian", "officer"]),
         };
         assert_eq!(

@@ -8,7 +8,8 @@ use archive_model::{AnomalyKind, RepairOutcome};
 use archive_rpc::CallError;
 
 use super::{Volumes, turn};
-use crate::mending::{MOST_REPAIRS, RepairContext, RepairReport};
+use crate::claims::NameAct;
+use crate::mending::{RepairContext, RepairReport};
 use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
 
@@ -36,12 +37,12 @@ impl Preserver {
         let size = row.filed.size;
         let reading = self.verify_and_file(selector, &row.file, size, look_context, |_| {});
         let (copy, _filed) = reading.await??;
-        let claim = self.repairing.claim_name(&row.file, MOST_REPAIRS);
+        let claim = self.archive.claims.claim_name(&row.file, NameAct::Repair);
         // The anomaly is looked up under the claim: a repair since the read may have closed it.
         let now = self.filed_anomalies(&row.file).await?;
         let is_decided = turn::is_decided(row, &now);
         let confirmed = now.into_iter().find(|now| now.filed.id == row.filed.id);
-        let (true, Some(row), Some(_claim)) = (is_decided, confirmed, claim) else {
+        let (true, Some(row), Ok(_claim)) = (is_decided, confirmed, claim) else {
             return Ok(is_decided);
         };
         let own = self.clone();

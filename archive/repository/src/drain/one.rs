@@ -18,6 +18,7 @@ use archive_stores::delivery::ReplicaDelivery;
 use archive_stores::transfer::{Route, StoringFile};
 
 use super::DrainContext;
+use crate::claims::NameAct;
 use crate::people::refusal::recorded_content;
 use crate::preserver::LookContext;
 
@@ -74,8 +75,9 @@ impl DrainContext {
         source: &DrainSource,
         name: &FileName,
     ) -> Result<LeaveOutcome, CallError> {
-        let Some(_claim) = self.own.repairing.claim_name(name, usize::MAX) else {
-            return Ok(LeaveOutcome::Waits("it is being repaired".to_owned()));
+        let _claim = match self.own.archive.claims.claim_name(name, NameAct::Move) {
+            Ok(claim) => claim,
+            Err(busy) => return Ok(LeaveOutcome::Waits(busy.reason)),
         };
         let mut progress = MoveProgress::default();
         let ended = self.try_steps(source, name, &mut progress).await;
@@ -132,9 +134,17 @@ impl DrainContext {
                 }
                 (DrainStep::PutAside { old, kept }, row) => {
                     self.prove(source, &row, &kept, progress).await?;
-                    let admitted = recorded_content(&row.record)?.into();
+                    let admitted: FileContent = recorded_content(&row.record)?.into();
                     let aside = self.put_aside(source, name, (&old, admitted), &kept);
-                    progress.outcome = Some(aside.await?);
+                    match aside.await {
+                        Ok(said) => progress.outcome = Some(said),
+                        // Its bytes have changed since its node last read them: the next step knows.
+                        Err(error) if error.kind == CallErrorKind::Mismatch => {
+                            progress.is_old_bad = true;
+                            self.verify_old(source, name, &old, admitted.size).await;
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
                 (DrainStep::PutDamagedAside { old, kept }, row) => {
                     progress.is_old_bad = true;
@@ -279,35 +289,30 @@ impl DrainContext {
         for (replica, node) in reading.damaged_copies() {
             if replica == source.replica {
                 progress.is_old_bad = true;
-                self.verify_old(source, name, old, size).await;
+                if let Some(old) = old {
+                    self.verify_old(source, name, &old.place, size).await;
+                }
             } else {
                 self.own.suspect_copy(name, &replica, node.as_ref());
             }
         }
-        let uploaded =
+        let sent =
             sent.map_err(|reason| CallErrorKind::Unavailable.to_error(reason.to_string()))?;
-        let copy = uploaded?.copy;
+        let uploaded = sent?;
+        let copy = &uploaded.copy;
         let is_elsewhere = self.side(source, &copy.place) == DrainSide::Stays;
         if !is_elsewhere || !copy.is_present() || copy.root != Some(root) {
             let said = "its node did not store it elsewhere; trying again";
             return Err(CallErrorKind::Unavailable.to_error(said));
         }
-        progress.proven = Some(copy.place);
+        // A copy that was there before is proven before a step that relies on it.
+        progress.proven = uploaded.read_back.then_some(uploaded.copy.place);
         Ok(())
     }
 
     /// Has the old copy read whole after a read of it showed damage, and files the result.
-    async fn verify_old(
-        &self,
-        source: &DrainSource,
-        name: &FileName,
-        old: Option<&FileCopy>,
-        size: u64,
-    ) {
-        let Some(old) = old else {
-            return;
-        };
-        let selector = old.place.copy_selector(&source.replica);
+    async fn verify_old(&self, source: &DrainSource, name: &FileName, old: &CopyPlace, size: u64) {
+        let selector = old.copy_selector(&source.replica);
         let look_context = self.look_context();
         let reading = self
             .own

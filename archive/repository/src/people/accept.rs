@@ -30,6 +30,7 @@ impl People {
             | Act::RetireNode { .. }
             | Act::RetireReplica(_)
             | Act::NewRoot { .. }
+            | Act::ReinstateCopy { .. }
             | Act::ReinstateVolume(_)
             | Act::ReinstateNode(_) => ActSubject::None,
         };

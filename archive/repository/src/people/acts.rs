@@ -10,8 +10,8 @@ use archive_decisions::vote::{Ballot, Evidence, RootAuthority, RootVerdict, deci
 use archive_ledger::admin::AdminRow;
 use archive_ledger::requests::{PersonRequest, RequestStatus, RequestedAct};
 use archive_model::{
-    Act, Approval, AtticItem, Cause, CopyPlace, Digests, FileCopy, FileName, NodeId, ReplicaId,
-    ReplicaKind, ReplicaState, Root, UploadId, VolumeKey,
+    Act, Approval, AtticItem, Cause, CopyPlace, Digests, FileContent, FileCopy, FileName, NodeId,
+    ReplicaId, ReplicaKind, ReplicaState, Root, UploadId, VolumeKey,
 };
 use archive_replicas::admitted_content;
 use archive_rpc::{CallError, CallErrorKind, run_blocking};
@@ -33,6 +33,12 @@ struct ReadCopies {
     records: Vec<VolumeKey>,
     /// Whether a copy has the recorded root.
     has_recorded: bool,
+}
+
+/// A copy that is to be removed, with the content that is read there now.
+pub(super) struct RemovedCopy {
+    pub(super) place: CopyPlace,
+    pub(super) content: FileContent,
 }
 
 impl People {
@@ -74,6 +80,7 @@ impl People {
                 self.node_can_go(&node, *last_copies).await
             }
             Act::RetireReplica(replica) => self.check_expendable(replica).await,
+            Act::ReinstateCopy { name, replica } => self.check_withdrawn(name, replica).await,
             Act::ReinstateVolume(volume) => self.retired_volume(volume).map(drop),
             Act::ReinstateNode(node) => self.retired_node(node).map(drop),
             Act::Accept { .. } => Ok(()),
@@ -140,6 +147,9 @@ impl People {
                 self.retire_node(node, *last_copies, request, &cause).await
             }
             Act::RetireReplica(replica) => self.retire_replica(replica, request, &cause).await,
+            Act::ReinstateCopy { name, replica } => {
+                self.reinstate_copy(name, replica, &cause).await
+            }
             Act::ReinstateVolume(volume) => self.reinstate_volume(volume, &cause).await,
             Act::ReinstateNode(node) => self.reinstate_node(node, &cause).await,
             Act::Accept { anomaly } => {
@@ -173,9 +183,9 @@ impl People {
         if copy.is_some_and(|copy| copy.state == ReplicaState::Withdrawn(cause.why.clone())) {
             return Ok("it is withdrawn".to_owned());
         }
-        let target = self.removable(row.as_ref(), name, replica, checksum, last_copies);
-        let copy_place = match target.await {
-            Ok(copy_place) => copy_place,
+        let removable = self.removable(row.as_ref(), name, replica, checksum, last_copies);
+        let copies = match removable.await {
+            Ok(copies) => copies,
             // The act was done before a restart: the wrong copy was moved already.
             Err(error) if error.kind == CallErrorKind::NotFound => {
                 if !self.is_aside(name, replica, &mine).await? {
@@ -190,24 +200,25 @@ impl People {
             .as_ref()
             .map(|row| recorded_content(&row.record))
             .transpose()?;
-        let size = admitted.map_or(0, |content| content.size);
         let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
-        let copy_volume = copy_place.in_replica(replica);
-        let moving = self
-            .archive
-            .calls
-            .replicas
-            .put_aside(&copy_volume, name, checksum, cause);
-        let place = match self.archive.calls.reading_call(size, moving).await {
-            Ok(aside) => aside.place.id,
-            // An earlier try may have come so far: the attic tells.
-            Err(error) if error.kind == CallErrorKind::NotFound => {
-                let node = &copy_place.node;
-                let found = self.set_aside_before(replica, node, name, &mine).await?;
-                found.ok_or(error)?
-            }
-            Err(error) => return Err(error),
-        };
+        let mut aside = Vec::new();
+        for RemovedCopy { place, content } in &copies {
+            let volume = place.in_replica(replica);
+            let replicas = &self.archive.calls.replicas;
+            let moving = replicas.put_aside(&volume, name, &content.root, cause);
+            let moved = self.archive.calls.reading_call(content.size, moving).await;
+            let id = match moved {
+                Ok(aside) => aside.place.id,
+                // An earlier try may have come so far: the attic tells.
+                Err(error) if error.kind == CallErrorKind::NotFound => {
+                    let node = &place.node;
+                    let found = self.set_aside_before(replica, node, name, &mine).await?;
+                    found.ok_or(error)?
+                }
+                Err(error) => return Err(error),
+            };
+            aside.push(format!("in the attic of {place} as {id}"));
+        }
         if is_wrong {
             self.make_room(row.as_ref(), name, replica, cause).await?;
         } else {
@@ -217,11 +228,11 @@ impl People {
             };
             self.order_event(name, withdrawn, &cause.who).await?;
         }
-        Ok(format!("it is in the attic of {copy_place} as {place}"))
+        Ok(format!("it is {}", aside.join(", and ")))
     }
 
-    /// Finds the copy to be removed. A copy that is not what was admitted, or is not known at all, is named by its own
-    /// checksum.
+    /// Finds the copies to be removed, the recorded one last: whatever the replica has under the checksum. Copies that
+    /// are not what was admitted, or are not known at all, are named by their own checksum.
     ///
     /// # Errors
     /// The reason why it may not be removed.
@@ -232,20 +243,61 @@ impl People {
         replica: &ReplicaId,
         checksum: &Root,
         last_copies: bool,
-    ) -> Result<CopyPlace, CallError> {
+    ) -> Result<Vec<RemovedCopy>, CallError> {
         self.check_configured(replica)?;
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let copy = copy.filter(|copy| copy.state.is_completed());
         let place = copy.and_then(ReplicaRecord::copy_place);
         let admitted = row.map(|row| recorded_content(&row.record)).transpose()?;
-        let place = match place {
-            Some(place) if admitted.is_some_and(|content| content.root == *checksum) => place,
-            _ => self.wrong_copy(row, name, replica, checksum).await?,
+        let copies = match (place, admitted) {
+            (Some(place), Some(admitted)) if admitted.root == *checksum => {
+                self.admitted_copies(name, replica, place, admitted.into())
+                    .await?
+            }
+            _ => self.wrong_copies(row, name, replica, checksum).await?,
         };
         if let Some(row) = row.filter(|_| !last_copies) {
             self.check_other_copy(row, Some(replica)).await?;
         }
-        Ok(place)
+        Ok(copies)
+    }
+
+    /// Finds all copies in a replica of what was admitted, also damaged ones, the one that is `recorded` last.
+    ///
+    /// # Errors
+    /// One that cannot be read, or a node of the replica that does not answer: it may have another one.
+    async fn admitted_copies(
+        &self,
+        name: &FileName,
+        replica: &ReplicaId,
+        recorded: CopyPlace,
+        admitted: FileContent,
+    ) -> Result<Vec<RemovedCopy>, CallError> {
+        let mut copies = Vec::new();
+        for copy in self.existing_copies(replica, name).await? {
+            if copy.root != Some(admitted.root) || copy.place == recorded {
+                continue;
+            }
+            let root = match copy.is_present() {
+                true => Some(admitted.root),
+                false => self.verify_copies(replica, name, &copy).await?.root,
+            };
+            let Some(root) = root else {
+                return Err(changed_meanwhile(format!(
+                    "another copy of {name}, on {}, cannot be read completely; see `holdfast check checksums {name}`",
+                    copy.place
+                )));
+            };
+            copies.push(RemovedCopy {
+                place: copy.place,
+                content: FileContent { root, ..admitted },
+            });
+        }
+        copies.push(RemovedCopy {
+            place: recorded,
+            content: admitted,
+        });
+        Ok(copies)
     }
 
     /// Finds the attic items of an earlier try of the request `mine`.
@@ -402,18 +454,20 @@ impl People {
         who: &str,
     ) -> Result<(), CallError> {
         let (root, at) = admitted_content(copy)?;
-        let event = StoringEvent::Restored {
+        let event = StoringEvent::Completed {
             replica: replica.clone(),
             node: copy.place.node.clone(),
             volume: copy.place.volume.clone(),
             root,
             at,
+            // A node accepts only what it has read whole.
+            read_back: true,
         };
         self.order_event(name, event, who).await
     }
 
     /// Returns the row of a file whose content is known, or `None`.
-    pub(super) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
+    pub(crate) async fn row_of(&self, name: &FileName) -> Result<Option<AdminRow>, CallError> {
         let row = self.archive.admin_row(name).await?;
         Ok(row.filter(|row| row.record.content.is_some()))
     }

@@ -22,7 +22,7 @@ pub(super) struct PurgeTerms<'a> {
 
 impl People {
     /// Returns the item at a place of an attic.
-    pub(super) async fn attic_item(&self, place: &AtticPlace) -> Result<PurgedItem, CallError> {
+    pub(crate) async fn attic_item(&self, place: &AtticPlace) -> Result<PurgedItem, CallError> {
         self.check_configured(&place.replica)?;
         let looking = self.archive.calls.replicas.attic_item(place);
         let item = self.archive.calls.reading_call(0, looking).await?;
@@ -131,6 +131,7 @@ mod tests {
 
     use super::*;
     use crate::archive::Archive;
+    use crate::claims::NameClaims;
     use archive_stores::scripted::{ScriptedReplicas, attic_file, id};
 
     fn item(name: Option<&str>, kind: AtticKind) -> PurgedItem {
@@ -198,6 +199,7 @@ mod tests {
             calls: transfers.calls.clone(),
             assembler: scripted.assembler(),
             mail: transfers.mail.clone(),
+            claims: NameClaims::default(),
             tasks: transfers.tasks.clone(),
             chance: Chance::system_chance(),
         };
@@ -207,7 +209,7 @@ mod tests {
             transfers,
             specs: specs.collect(),
             spool: "none".into(),
-            acting: tokio::sync::Mutex::default(),
+            acting: tokio::sync::RwLock::default(),
         }
     }
 

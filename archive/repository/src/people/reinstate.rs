@@ -1,10 +1,11 @@
-//! Reinstatement of volumes and nodes, after two persons have decided it.
+//! Reinstatement of volumes, nodes and removed copies, after two persons have decided it.
 //!
 //! A replica is not reinstated: it has left the rows of all files. A new one is set up under another id.
 
 use std::sync::Arc;
 
-use archive_model::{Cause, NodeKey, NodeSelector, VolumeKey, VolumeSelector};
+use archive_decisions::store::{FileRecord, StoringEvent};
+use archive_model::{Cause, FileName, NodeKey, NodeSelector, ReplicaId, VolumeKey, VolumeSelector};
 use archive_rpc::{CallError, CallErrorKind};
 
 use super::People;
@@ -23,7 +24,56 @@ fn only<T>(meant: impl Iterator<Item = T>, named: &impl std::fmt::Display) -> Re
     }
 }
 
+/// Checks that two persons have not taken the copy of a replica away: one person does not bring it back.
+pub(crate) fn refuse_withdrawn(record: &FileRecord, replica: &ReplicaId) -> Result<(), CallError> {
+    if !is_withdrawn(record, replica) {
+        return Ok(());
+    }
+    let name = &record.name;
+    Err(changed_meanwhile(format!(
+        "the copy of {name} in replica {replica} was removed by two persons; \
+         `holdfast reinstate {name} --replica {replica}` asks two to want it again"
+    )))
+}
+
+fn is_withdrawn(record: &FileRecord, replica: &ReplicaId) -> bool {
+    let copy = record.replicas.get(replica);
+    copy.is_some_and(|copy| copy.state.is_withdrawn())
+}
+
 impl People {
+    /// Checks that a copy was removed, and is not wanted again yet.
+    pub(super) async fn check_withdrawn(
+        &self,
+        name: &FileName,
+        replica: &ReplicaId,
+    ) -> Result<(), CallError> {
+        self.check_configured(replica)?;
+        let row = self.known_row(name).await?;
+        if is_withdrawn(&row.record, replica) {
+            return Ok(());
+        }
+        Err(changed_meanwhile(format!(
+            "no copy of {name} was removed from replica {replica}; `holdfast stat {name}` shows its copies"
+        )))
+    }
+
+    /// Wants a removed copy again. A copy that is wanted stays so: the act is repeated after a restart.
+    pub(super) async fn reinstate_copy(
+        &self,
+        name: &FileName,
+        replica: &ReplicaId,
+        cause: &Cause,
+    ) -> Result<String, CallError> {
+        let event = StoringEvent::Reinstated {
+            replica: replica.clone(),
+        };
+        self.order_event(name, event, &cause.who).await?;
+        Ok(format!(
+            "replica {replica} gets it from another replica; if none has it, restore it from the attic"
+        ))
+    }
+
     /// Returns the retired volume that is meant.
     pub(super) fn retired_volume(&self, named: &VolumeSelector) -> Result<VolumeKey, CallError> {
         let now = self.archive.standing.current_snapshot();

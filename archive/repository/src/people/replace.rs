@@ -22,6 +22,7 @@ use tokio::sync::oneshot;
 
 use super::People;
 use super::refusal::recorded_content;
+use crate::claims::NameAct;
 
 /// The bytes that stay free on the disk of the spool.
 const RESERVE: u64 = 1 << 30;
@@ -180,13 +181,14 @@ impl People {
         replacement: &Replacement,
         spooled: &SpooledBytes,
     ) -> Result<ReplacementOutcome, CallError> {
-        let _acting = self.acting.lock().await;
         let Replacement {
             name,
             replica,
             checksum,
             cause,
         } = replacement;
+        let _acting = self.acting.read().await;
+        let _claim = self.archive.claim_in_turn(name, NameAct::Replace).await?;
         let row = self.known_row(name).await?;
         let size = recorded_content(&row.record)?.size;
         let (Some(admission), Some(upload)) = (row.admission, row.record.upload) else {

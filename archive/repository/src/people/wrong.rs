@@ -6,31 +6,33 @@
 use archive_decisions::store::StoringEvent;
 use archive_ledger::admin::AdminRow;
 use archive_ledger::anomalies::{Look, LookQuality};
-use archive_model::{AnomalyKind, Cause, CopyPlace, FileName, Finder, ReplicaId, Root};
+use archive_model::{AnomalyKind, Cause, FileContent, FileName, Finder, ReplicaId, Root};
 use archive_rpc::{CallError, CallErrorKind};
 
 use super::People;
+use super::acts::RemovedCopy;
 use super::refusal::{changed_meanwhile, recorded_content};
 use crate::tables::with_tables;
 
 impl People {
-    /// Finds the copy of that checksum, which is not what was admitted under the name.
+    /// Finds the copies of that checksum, which are not what was admitted under the name.
     ///
     /// # Errors
     /// The reason why there is no such copy to be removed.
-    pub(super) async fn wrong_copy(
+    pub(super) async fn wrong_copies(
         &self,
         row: Option<&AdminRow>,
         name: &FileName,
         replica: &ReplicaId,
         checksum: &Root,
-    ) -> Result<CopyPlace, CallError> {
+    ) -> Result<Vec<RemovedCopy>, CallError> {
         let found = self.existing_copies(replica, name).await?;
         let admitted = row.map(|row| recorded_content(&row.record)).transpose()?;
         let admitted = admitted.map(|content| content.root);
         let copy = row.and_then(|row| row.record.replicas.get(replica));
         let counts = copy.is_some_and(|copy| copy.state.is_completed());
         let mut is_any = false;
+        let mut wrong = Vec::new();
         for copy in found {
             if row.is_none() && !copy.is_unexpected() {
                 return Err(changed_meanwhile(format!(
@@ -41,8 +43,17 @@ impl People {
             let is_right = counts && copy.is_present() && copy.root == admitted;
             if !is_right && self.verify_copies(replica, name, &copy).await?.root == Some(*checksum)
             {
-                return Ok(copy.place);
+                wrong.push(RemovedCopy {
+                    place: copy.place,
+                    content: FileContent {
+                        root: *checksum,
+                        size: copy.size,
+                    },
+                });
             }
+        }
+        if !wrong.is_empty() {
+            return Ok(wrong);
         }
         if is_any {
             let said = "the checksum is not that of the copy; check its copies again, and use the checksum that is shown";

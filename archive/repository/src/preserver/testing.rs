@@ -11,8 +11,9 @@ use archive_rpc::RpcSettings;
 use archive_stores::assemble::{Assembler, DonorLoad};
 use archive_stores::coordinator::{Parts, undriven};
 
-use super::{NameClaims, Preserver};
+use super::Preserver;
 use crate::archive::Archive;
+use crate::claims::NameClaims;
 use crate::metrics::Instruments;
 use crate::settings::{ReplicaSettings, RepositorySettings, Settings};
 
@@ -38,6 +39,7 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
         calls: transfers.calls,
         assembler,
         mail: transfers.mail,
+        claims: NameClaims::default(),
         tasks: transfers.tasks,
         chance,
     };
@@ -46,7 +48,6 @@ pub(crate) fn preserver(admin: &Admin, hand: &ManualClock) -> Preserver {
         instruments: Instruments::new(&Metrics::new()).unwrap(),
         policy: Arc::new(settings.repair.repair_policy()),
         who: "repository/kb".into(),
-        repairing: NameClaims::default(),
         suspected: NameClaims::default(),
     }
 }

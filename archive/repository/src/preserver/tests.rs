@@ -43,6 +43,7 @@ impl PreserverFixture {
             calls: transfers.calls,
             assembler: scripted.assembler(),
             mail: transfers.mail,
+            claims: NameClaims::default(),
             tasks: transfers.tasks,
             chance: Chance::system_chance(),
         };
@@ -51,7 +52,6 @@ impl PreserverFixture {
             instruments: Instruments::new(&metrics).unwrap(),
             policy: Arc::new(RepairSettings::default().repair_policy()),
             who: "repository/kb".into(),
-            repairing: NameClaims::default(),
             suspected: NameClaims::default(),
         };
         Self {

@@ -34,7 +34,7 @@ pub struct UploadedCopy {
     /// The copy.
     pub copy: FileCopy,
     /// Whether the copy was uploaded now and read back; otherwise it was there before, and was not read.
-    pub(super) read_back: bool,
+    pub read_back: bool,
 }
 
 /// Whether no admission will come.

@@ -9,8 +9,8 @@ use super::{
 };
 use crate::wire;
 use crate::wire::ask_request::{
-    Accept, Act as Wire, NewRoot, ReinstateNode, ReinstateVolume, Remove, RetireNode,
-    RetireReplica, RetireVolume,
+    Accept, Act as Wire, NewRoot, ReinstateCopy, ReinstateNode, ReinstateVolume, Remove,
+    RetireNode, RetireReplica, RetireVolume,
 };
 
 /// Reads a place in an attic.
@@ -99,6 +99,10 @@ pub fn read_act(asked: Option<Wire>) -> Result<Act, InvalidMessage> {
             Wire::ReinstateNode(node) => {
                 Act::ReinstateNode(node_selector(&node.node, &node.replica)?)
             }
+            Wire::ReinstateCopy(copy) => Act::ReinstateCopy {
+                name: file_name("name", &copy.name)?,
+                replica: replica_id(&copy.replica)?,
+            },
             Wire::Accept(accept) => Act::Accept {
                 anomaly: typed_id("anomaly", &accept.anomaly)?,
             },
@@ -172,6 +176,10 @@ pub fn ask_request(act: &Act, reason: &str) -> wire::AskRequest {
             node: node.node.to_string(),
             replica: or_empty(node.replica.as_ref()),
         }),
+        Act::ReinstateCopy { name, replica } => Wire::ReinstateCopy(ReinstateCopy {
+            name: name.to_string(),
+            replica: replica.to_string(),
+        }),
     };
     wire::AskRequest {
         act: Some(act),
@@ -239,6 +247,10 @@ mod tests {
             },
             Act::ReinstateVolume(volume),
             Act::ReinstateNode(node),
+            Act::ReinstateCopy {
+                name: "b".parse().unwrap(),
+                replica: "two".parse().unwrap(),
+            },
         ];
         for asked in acts {
             let request = ask_request(&asked, "why");

@@ -51,8 +51,8 @@ pub(crate) struct List {
 
 /// Restore a file from an attic
 ///
-/// The file gets its name again if the name is free there, and if the bytes are what was admitted. Needs the role
-/// officer. The exit code is 0 if the file is restored and good, and 5 if the name is taken or the bytes differ.
+/// The file gets its name again if the name is free there, and if the bytes are what was admitted. What `holdfast
+/// remove` took away must be wanted again first (`holdfast reinstate`). Needs the role officer. The exit code is 0 if the file is restored and good, and 5 if the name is taken or the bytes differ.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   holdfast attic restore two/two-1/v0/20260101T000000Z-1a --reason 'removed by mistake'")]

@@ -13,8 +13,9 @@ use super::requests::ask_for_act;
 ///
 /// Nothing is removed yet: a second person must approve; the command is printed. The copy then goes to the attic, where
 /// it stays for at least `attic.min_age` (30 days by default). The file is withdrawn from that replica: it is not
-/// missing there and not repaired, and its name stays taken permanently. Name the copy by its checksum. Needs the role
-/// custodian.
+/// missing there and not repaired, and its name stays taken permanently. If a drain has left a second copy of it in the
+/// replica, that one goes as well. `holdfast reinstate` takes it back, which needs two persons too. Name the copy by its
+/// checksum. Needs the role custodian.
 ///
 /// To remove a wrong copy, or a file that the archive does not know, give its own checksum (`b3sum` on its node). The
 /// file is then not withdrawn: the right copy, if there is one, is stored there again.

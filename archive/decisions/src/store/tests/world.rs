@@ -81,8 +81,7 @@ pub(super) enum Step {
     WantedElsewhere(usize),
     Replacing(usize),
     Withdrawn(usize),
-    Restored(usize),
-    RestoredOther(usize),
+    Reinstated(usize),
     /// A replica that the file does not know is wanted: bytes, required.
     Joins,
     Readmitted,
@@ -125,7 +124,7 @@ const fn is_order(event: &StoringEvent) -> bool {
         StoringEvent::Wanted { .. }
             | StoringEvent::Replacing { .. }
             | StoringEvent::Withdrawn { .. }
-            | StoringEvent::Restored { .. }
+            | StoringEvent::Reinstated { .. }
             | StoringEvent::Readmitted { .. }
     )
 }
@@ -252,8 +251,9 @@ impl TestArchive {
                 replica: replica(r),
                 why: "removed".to_owned(),
             },
-            Step::Restored(r) => self.restoration(replica(r), ADMITTED),
-            Step::RestoredOther(r) => self.restoration(replica(r), OTHER),
+            Step::Reinstated(r) => StoringEvent::Reinstated {
+                replica: replica(r),
+            },
             Step::Readmitted => {
                 self.asked += 1;
                 let upload = UploadId::new(&format!("up-{}", self.asked)).unwrap();
@@ -283,18 +283,6 @@ impl TestArchive {
             kind: ReplicaKind::Bitarchive,
             required: true,
             gone: Some((place, "retired".to_owned())),
-        }
-    }
-
-    fn restoration(&self, replica: ReplicaId, byte: u8) -> StoringEvent {
-        let node = NodeId::new("node").unwrap();
-        let volume = VolumeId::new("volume").unwrap();
-        StoringEvent::Restored {
-            replica,
-            node,
-            volume,
-            root: Root::from_bytes([byte; 32]),
-            at: self.now,
         }
     }
 

@@ -55,6 +55,10 @@ pub(super) enum ActOnDisk {
         node: NodeId,
         replica: Option<ReplicaId>,
     },
+    ReinstateCopy {
+        name: FileName,
+        replica: ReplicaId,
+    },
 }
 
 /// A place in an attic, field by field.
@@ -133,6 +137,7 @@ impl From<RequestedAct> for ActOnDisk {
                 node: node.node,
                 replica: node.replica,
             },
+            Act::ReinstateCopy { name, replica } => Self::ReinstateCopy { name, replica },
         }
     }
 }
@@ -216,6 +221,7 @@ impl From<ActOnDisk> for RequestedAct {
             ActOnDisk::ReinstateNode { node, replica } => {
                 Act::ReinstateNode(NodeSelector { replica, node })
             }
+            ActOnDisk::ReinstateCopy { name, replica } => Act::ReinstateCopy { name, replica },
         };
         act.into()
     }
@@ -268,6 +274,6 @@ mod tests {
             assert_eq!(postcard::from_bytes::<RequestedAct>(&bytes).unwrap(), act);
             count += 1;
         }
-        assert_eq!(count, 14);
+        assert_eq!(count, 15);
     }
 }

@@ -10,6 +10,8 @@ use tonic::{Request, Status};
 
 use super::super::Door;
 use super::people::{OFFICER, caller_name, join_volume};
+use crate::claims::NameAct;
+use crate::people::reinstate::refuse_withdrawn;
 use crate::preserver::LookContext;
 
 pub(super) async fn adopt_copy(
@@ -22,8 +24,13 @@ pub(super) async fn adopt_copy(
     let replica = fields::replica_id(&request.replica)?;
     let people = &door.people;
     people.check_configured(&replica)?;
-    let known = people.archive.admin_row(&name).await?;
-    let is_known = known.is_some_and(|row| row.record.content.is_some());
+    let _acting = people.acting.read().await;
+    let _claim = people.archive.claim_in_turn(&name, NameAct::Adopt).await?;
+    let known = people.row_of(&name).await?;
+    let is_known = known.is_some();
+    if let Some(row) = known {
+        refuse_withdrawn(&row.record, &replica)?;
+    }
     if !is_known {
         // The admin data do not know it: its own admission decides.
         let archive = door.settings.archive.as_str();

@@ -6,7 +6,6 @@ use archive_decisions::store::StoringEvent;
 use archive_ledger::requests::{
     Person, PersonRequest as Asked, RequestRefusal, RequestStatus, plain_reason,
 };
-use archive_ledger::standing::ReplicaRow;
 use archive_model::{AtticPlace, Cause, DiskOrder, NodeKey, NodeState, ReplicaId};
 use archive_replicas::admitted_content;
 use archive_rpc::{CallError, CallErrorKind, Grant, Identity, InvalidMessage, Role};
@@ -14,8 +13,10 @@ use proto_archive::{convert as fields, wire};
 use tonic::{Request, Status};
 
 use super::super::Door;
+use crate::claims::NameAct;
 use crate::fill::lacking_files;
 use crate::people::not_allowed;
+use crate::people::reinstate::refuse_withdrawn;
 use crate::tables::with_tables;
 
 /// The roles under which acts of an officer are recorded in the audit trail.
@@ -169,7 +170,17 @@ pub(super) async fn restore_file(
         why: read_reason(&request.reason)?,
     };
     let people = &door.people;
-    people.check_configured(replica)?;
+    let item = people.attic_item(&place).await?;
+    let _acting = people.acting.read().await;
+    let _claim = match &item.name {
+        Some(name) => Some(people.archive.claim_in_turn(name, NameAct::Restore).await?),
+        None => None,
+    };
+    if let Some(name) = &item.name
+        && let Some(row) = people.row_of(name).await?
+    {
+        refuse_withdrawn(&row.record, replica)?;
+    }
     let what = format!(
         "{id} to be restored from the attic of volume {volume} of node {node}: {}",
         cause.why
@@ -293,27 +304,15 @@ pub(super) async fn bootstrap_replica(
     let who = caller_name(&request, OPERATOR)?;
     let replica = fields::replica_id(&request.into_inner().replica)?;
     door.people.check_configured(&replica)?;
-    let now = door.archive.standing.current_snapshot();
-    if now.is_retired(&replica) {
+    let what = format!("replica {replica} is to be filled from the others");
+    let line = door.archive.audit_line(who, None, what);
+    let standing = Arc::clone(&door.archive.standing);
+    let id = replica.clone();
+    if !with_tables(move || standing.begin_filling(&id, line)).await? {
         let said = format!("replica {replica} is retired; set up a new one under another id");
         return Err(CallErrorKind::Mismatch.to_status(said));
     }
-    if !now.is_filling(&replica) {
-        let at = door.archive.calls.clock.now();
-        let row = ReplicaRow::Filling {
-            since: at,
-            by: who.clone(),
-        };
-        let line = archive_ledger::admin::AuditLine {
-            at,
-            who,
-            file: None,
-            what: format!("replica {replica} is to be filled from the others"),
-        };
-        let standing = Arc::clone(&door.archive.standing);
-        let id = replica.clone();
-        with_tables(move || standing.set_replica(&id, Some(&row), Some(line))).await?;
-    }
+    let now = door.archive.standing.current_snapshot();
     let admin = door.archive.admin.clone();
     let (files, bytes) = with_tables(move || lacking_files(&admin, &now, &replica)).await?;
     Ok(wire::BootstrapResponse { files, bytes })
