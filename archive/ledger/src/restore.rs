@@ -10,6 +10,7 @@
 pub mod combine;
 mod export;
 mod lines;
+mod logged;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 #[cfg(test)]
@@ -18,12 +19,15 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use archive_durable::{DiskError, read_state};
+use archive_model::FileName;
 use archive_proof::TrustFile;
 use jiff::Timestamp;
 
 pub use export::{FromExport, begin_export, from_export};
 #[doc(hidden)]
 pub use export::{judge_export, rewritten};
+
+use logged::LoggedRemovals;
 
 use crate::admin::stamp::{self, STAMP};
 use crate::admin::{AdminError, AdminRestore, AuditLine};
@@ -43,8 +47,88 @@ pub struct RestoreTarget<'a> {
     pub trust: &'a Path,
 }
 
-/// Admin data that are being restored, and the number of the next line of their trail.
-pub type PartialRestore = (AdminRestore, u64);
+/// Admin data that are being restored.
+#[derive(Debug)]
+pub struct PartialRestore {
+    /// The tables.
+    pub restoring: AdminRestore,
+    /// The number of the next line of the trail.
+    pub next: u64,
+    /// The removals that the log knows that is still there.
+    logged: LoggedRemovals,
+}
+
+impl PartialRestore {
+    /// Begins behind the log that is still there.
+    ///
+    /// # Errors
+    /// [`RestoreError::Log`] if the log was changed or cut, [`RestoreError::Database`] if the tables cannot be written.
+    pub fn begin_restore(data: &Path) -> Result<Self, RestoreError> {
+        let log = kept_log(data)?;
+        let mut begun = Self {
+            restoring: AdminRestore::begin_restore(data)?,
+            next: 0,
+            logged: LoggedRemovals::default(),
+        };
+        if let Some(KeptLog {
+            last,
+            end,
+            removals,
+        }) = log
+        {
+            // The newest line stays in the table, so that numbers continue.
+            begun.restoring.restore_line(last.number, &last.line)?;
+            begun.restoring.set_log_end(end)?;
+            begun.next = end.chain.next();
+            begun.logged = removals;
+        }
+        Ok(begun)
+    }
+
+    /// Adds a line to the trail.
+    ///
+    /// # Errors
+    /// [`RestoreError::Database`] if the tables cannot be written.
+    pub fn add_line(&mut self, line: &AuditLine) -> Result<(), RestoreError> {
+        self.restoring.restore_line(self.next, line)?;
+        self.next = self.next.saturating_add(1);
+        Ok(())
+    }
+
+    /// Withdraws the copies that the log knows to be removed, and adds them to `found`.
+    ///
+    /// # Errors
+    /// [`RestoreError::Database`] if the tables cannot be read or written.
+    pub fn withdraw_logged(
+        &mut self,
+        archive: &str,
+        now: Timestamp,
+        found: &mut RestoreFindings,
+    ) -> Result<(), RestoreError> {
+        self.restoring.settle_load()?;
+        let next = &mut self.next;
+        let line = |restoring: &mut AdminRestore, name: &FileName, what: String| {
+            let line = AuditLine {
+                file: Some(name.clone()),
+                ..restored_line(archive, now, what)
+            };
+            restoring.restore_line(*next, &line)?;
+            *next += 1;
+            Ok(())
+        };
+        self.logged
+            .withdraw_copies(&mut self.restoring, found, line)?;
+        Ok(self.restoring.settle_load()?)
+    }
+}
+
+/// A log that is still there.
+#[derive(Debug)]
+struct KeptLog {
+    last: TrailLine,
+    end: LogPosition,
+    removals: LoggedRemovals,
+}
 
 /// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
@@ -149,19 +233,22 @@ pub fn trust_file(path: &Path) -> Result<TrustFile, RestoreError> {
     TrustFile::parse(&text).map_err(|error| wrong(error.to_string()))
 }
 
-/// Returns the last line and the end of the log that is still there; `None` if it has no lines. Refuses a log whose
-/// end lacks lines that the stamp of the lost admin data knows.
+/// Reads the log that is still there; `None` if it has no lines. Refuses a log whose end lacks lines that the stamp of
+/// the lost admin data knows.
 ///
 /// # Errors
 /// [`RestoreError::Log`] if the log was changed or cut.
-pub fn log_end(data: &Path) -> Result<Option<(TrailLine, LogPosition)>, RestoreError> {
+fn kept_log(data: &Path) -> Result<Option<KeptLog>, RestoreError> {
     let known = stamp::read_stamp(&data.join(STAMP))?;
     let known = known.and_then(|reach| reach.audit);
     let mut walk = LogWalk::open(&data.join("audit"))?;
     let mut last = None;
+    let mut removals = LoggedRemovals::default();
     let mut is_known = known.is_none();
     while let Some(entry) = walk.next() {
-        last = Some(entry?);
+        let entry = entry?;
+        removals.follow_line(&entry.line);
+        last = Some(entry);
         let chain = walk.position().chain;
         is_known |= known.as_ref().is_some_and(|end| {
             end.lines == chain.next() && end.head == chain.previous().to_string()
@@ -175,7 +262,12 @@ pub fn log_end(data: &Path) -> Result<Option<(TrailLine, LogPosition)>, RestoreE
         );
         return Err(walk.log_changed(why).into());
     }
-    Ok(last.map(|last| (last, walk.position())))
+    let end = walk.position();
+    Ok(last.map(|last| KeptLog {
+        last,
+        end,
+        removals,
+    }))
 }
 
 /// Makes the last line of a restored trail, which says that it was restored.

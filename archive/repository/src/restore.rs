@@ -23,11 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_daemon::{Clock, StartError};
-use archive_ledger::admin::{AdminRestore, AdminRow, AuditLine, NodeRow};
+use archive_ledger::admin::{AdminRow, AuditLine, NodeRow};
 use archive_ledger::restore::combine::{AdmissionRule, NameVerdict, RemovedCopy};
 use archive_ledger::restore::{
-    FromExport, PartialRestore, RestoreError, RestoreFindings, begin_export, log_end,
-    refuse_if_there, restored_line, trust_file,
+    FromExport, PartialRestore, RestoreError, RestoreFindings, begin_export, refuse_if_there,
+    restored_line, trust_file,
 };
 use archive_ledger::standing::StandingView;
 use archive_model::{FileName, Gap, NodeId, NodeKey, NodeState, ReplicaId};
@@ -64,6 +64,8 @@ pub struct RestoreReport {
     pub incomplete: u64,
     /// Copies that two persons had removed, as their nodes report without proof: they stay withdrawn.
     pub removed: RestoreFindings,
+    /// Files with copies that were removed, as the audit log says that is still there: they stay withdrawn.
+    pub logged: RestoreFindings,
     /// Names under which valid admissions contradict each other.
     pub contradicting: RestoreFindings,
     /// Names without any valid admission.
@@ -86,7 +88,8 @@ pub async fn from_replicas(
 }
 
 /// Restores the admin data from an export, and then from the admissions in the replicas the files that the export
-/// lacks. For a file that the export has, the export decides. Writes both or nothing.
+/// lacks. For a file that the export has, the export decides, except what two persons have removed since. Writes both
+/// or nothing.
 pub async fn from_both(
     settings: &Settings,
     export: &Path,
@@ -149,31 +152,17 @@ impl Work {
         })
     }
 
-    /// Begins a restore if it has not begun: behind the log that is still there.
-    fn begin(&self) -> Result<PartialRestore, RestoreError> {
-        let data = &self.settings.repository.data;
-        let log = log_end(data)?;
-        let mut restoring = AdminRestore::begin_restore(data)?;
-        let mut next = 0;
-        if let Some((last, position)) = &log {
-            restoring.restore_line(last.number, &last.line)?;
-            restoring.set_log_end(*position)?;
-            next = position.chain.next();
-        }
-        Ok((restoring, next))
-    }
-
     fn run(
         &self,
         partial: bool,
         begun: Option<PartialRestore>,
     ) -> Result<RestoreReport, RestoreError> {
         let own = &self.settings.repository;
-        let (mut restoring, mut next) = match begun {
+        let mut begun = match begun {
             Some(begun) => begun,
-            None => self.begin()?,
+            None => PartialRestore::begin_restore(&own.data)?,
         };
-        restoring.settle_load()?;
+        begun.restoring.settle_load()?;
         let mut report = RestoreReport::default();
         let mut nodes = self.node_answers(&mut report);
         let removed = self.removed(&nodes, &mut report);
@@ -184,34 +173,35 @@ impl Work {
             specs: &specs,
             now: self.clock.now(),
         };
-        let mut trail = Trail {
-            restoring: &mut restoring,
-            next: &mut next,
-        };
-        let written = self.merge(&mut nodes, removed, rule, &mut trail, &mut report);
+        let merged = self.merge(&mut nodes, removed, rule, &mut begun, &mut report);
+        let written =
+            merged.and_then(|()| begun.withdraw_logged(&own.archive, rule.now, &mut report.logged));
         if written.is_err() || (report.silent.count > 0 && !partial) || report.nodes.is_empty() {
-            restoring.abandon_restore(&own.data)?;
+            begun.restoring.abandon_restore(&own.data)?;
             written?;
             return Ok(report);
         }
         for NodeKey { replica, node } in &report.nodes {
-            if restoring.has_node(replica, node)? {
+            if begun.restoring.has_node(replica, node)? {
                 // The export knows whether it was retired.
                 continue;
             }
-            restoring.restore_node(replica.clone(), node.clone(), &NodeRow::default())?;
+            begun
+                .restoring
+                .restore_node(replica.clone(), node.clone(), &NodeRow::default())?;
         }
         let what = format!(
             "admin data re-established from the admissions of {} nodes: {} files; left out: {} contradicting, {} \
-             without a valid admission; {} copies stay removed, unproven",
+             without a valid admission; {} copies stay removed, unproven, and {} as the audit log says",
             report.nodes.len(),
             report.files,
             report.contradicting.count,
             report.unsigned.count,
-            report.removed.count
+            report.removed.count,
+            report.logged.count
         );
-        restoring.restore_line(next, &restored_line(&own.archive, self.clock.now(), what))?;
-        restoring.finish_restore(self.clock.now())?;
+        begun.add_line(&restored_line(&own.archive, self.clock.now(), what))?;
+        begun.restoring.finish_restore(self.clock.now())?;
         report.written = true;
         Ok(report)
     }
@@ -299,7 +289,7 @@ impl Work {
         nodes: &mut [NodeAnswers],
         mut removed: RemovalsByName,
         rule: AdmissionRule<'_>,
-        trail: &mut Trail<'_>,
+        begun: &mut PartialRestore,
         report: &mut RestoreReport,
     ) -> Result<(), RestoreError> {
         loop {
@@ -321,7 +311,18 @@ impl Work {
                     self.fill(answers, report);
                 }
             }
-            let known = trail.restoring.restored_row(&name)?;
+            let known = begun.restoring.restored_row(&name)?;
+            let known = known.filter(|row| row.record.content.is_some());
+            if let Some(row) = &known {
+                let mut row = row.clone();
+                let stay = rule.withdraw_removed(&mut row, &sightings, &removals);
+                for removal in &stay {
+                    report.add_removed(removal);
+                }
+                if !stay.is_empty() {
+                    add_file(begun, &row, rule, "as the export has it, and attics")?;
+                }
+            }
             let known = known.and_then(|row| row.record.content);
             match (rule.combine_admissions(&name, &sightings, &removals), known) {
                 (NameVerdict::File(row), Some(known)) => {
@@ -342,17 +343,16 @@ impl Work {
                     for removal in &removals {
                         let copy = row.record.replicas.get(&removal.replica);
                         if copy.is_some_and(|copy| copy.state.is_withdrawn()) {
-                            let what = format!(
-                                "from replica {}: {}",
-                                removal.replica,
-                                removal.unproven_finding()
-                            );
-                            report.removed.add_finding(name.as_str(), what);
+                            report.add_removed(removal);
                         }
                     }
                     let is_everywhere = row.record.open_replicas().next().is_none();
                     report.incomplete += u64::from(!is_everywhere);
-                    trail.file(&row, rule)?;
+                    let source = format!(
+                        "from the admission of {} that the replicas keep",
+                        row.depositor
+                    );
+                    add_file(begun, &row, rule, &source)?;
                 }
                 (NameVerdict::Contradicting(what), None) => {
                     report.contradicting.add_finding(name.as_str(), what);
@@ -419,36 +419,40 @@ impl Work {
     }
 }
 
-/// The target of restored files, each with its line of the audit trail.
-struct Trail<'a> {
-    restoring: &'a mut AdminRestore,
-    /// The number of the next line.
-    next: &'a mut u64,
+impl RestoreReport {
+    fn add_removed(&mut self, removal: &RemovedCopy) {
+        let what = format!(
+            "from replica {}: {}",
+            removal.replica,
+            removal.unproven_finding()
+        );
+        self.removed.add_finding(removal.name.as_str(), what);
+    }
 }
 
-impl Trail<'_> {
-    /// Adds a file, with a line in the trail that names the source of its row.
-    fn file(&mut self, row: &AdminRow, rule: AdmissionRule<'_>) -> Result<(), RestoreError> {
-        let copies = row.record.replicas.iter().map(|(id, copy)| {
-            let place = copy.node.as_ref().zip(copy.volume.as_ref());
-            let place = place.map(|(node, volume)| format!(" on {node}/{volume}"));
-            format!("{id}: {}{}", copy.state, place.unwrap_or_default())
-        });
-        let line = AuditLine {
-            at: rule.now,
-            who: format!("repository/{}", rule.archive),
-            file: Some(row.record.name.clone()),
-            what: format!(
-                "re-established from the admission of {} that the replicas keep: {}",
-                row.depositor,
-                copies.collect::<Vec<_>>().join("; ")
-            ),
-        };
-        self.restoring.restore_file(row)?;
-        self.restoring.restore_line(*self.next, &line)?;
-        *self.next += 1;
-        Ok(())
-    }
+/// Adds a file, with a line in the trail that names the source of its row.
+fn add_file(
+    begun: &mut PartialRestore,
+    row: &AdminRow,
+    rule: AdmissionRule<'_>,
+    source: &str,
+) -> Result<(), RestoreError> {
+    let copies = row.record.replicas.iter().map(|(id, copy)| {
+        let place = copy.node.as_ref().zip(copy.volume.as_ref());
+        let place = place.map(|(node, volume)| format!(" on {node}/{volume}"));
+        format!("{id}: {}{}", copy.state, place.unwrap_or_default())
+    });
+    let line = AuditLine {
+        at: rule.now,
+        who: format!("repository/{}", rule.archive),
+        file: Some(row.record.name.clone()),
+        what: format!(
+            "re-established {source}: {}",
+            copies.collect::<Vec<_>>().join("; ")
+        ),
+    };
+    begun.restoring.restore_file(row)?;
+    begun.add_line(&line)
 }
 
 /// The removals by people, by name.

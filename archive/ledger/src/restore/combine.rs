@@ -17,6 +17,7 @@ use archive_model::{Approval, FileName, NodeId, ReplicaId, ReplicaState, StoreFa
 use archive_proof::{Admission, Envelope, TrustFile};
 use jiff::Timestamp;
 
+use super::logged::withdraw_copy;
 use crate::admin::AdminRow;
 
 /// The text of a sidecar, and its place.
@@ -138,6 +139,36 @@ impl AdmissionRule<'_> {
         }
     }
 
+    /// Withdraws in a row that an export has what was removed since, as only attics say: copies of replicas that have
+    /// none. Returns the removals that count.
+    pub fn withdraw_removed<'b>(
+        &self,
+        row: &mut AdminRow,
+        sightings: &[Sighting],
+        removals: &'b [RemovedCopy],
+    ) -> Vec<&'b RemovedCopy> {
+        let root = row.record.content.as_ref().map(|content| content.root);
+        let is_of_it = |removal: &RemovedCopy| {
+            let admission = self.read(&removal.name, &removal.sighting());
+            admission.is_ok_and(|admission| Some(admission.root) == root)
+        };
+        let has_any = |replica: &ReplicaId| {
+            sightings
+                .iter()
+                .any(|sighting| sighting.replica == *replica)
+        };
+        let mut newest: Vec<&RemovedCopy> = removals
+            .iter()
+            .filter(|removal| !has_any(&removal.replica) && is_of_it(removal))
+            .collect();
+        newest.sort_by_key(|removal| std::cmp::Reverse(removal.at));
+        newest.retain(|removal| {
+            let why = removal.unproven_finding();
+            withdraw_copy(&mut row.record, &removal.replica, removal.at, why)
+        });
+        newest
+    }
+
     fn read(&self, name: &FileName, sighting: &Sighting) -> Result<Admission, String> {
         if sighting.admission.is_empty() {
             return Err("no sidecar can be read".to_owned());
@@ -251,7 +282,7 @@ impl RemovedCopy {
             ..
         } = self;
         format!(
-            "unproven, only volume {volume} of node {node} says so: {why} (by {approval}); if it is not so, `holdfast attic restore`"
+            "unproven, only volume {volume} of node {node} says so: {why} (by {approval}); if it is not so, `holdfast reinstate`"
         )
     }
 

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 
 use super::lines::{ExportLines, RestoreLine};
 use super::{
-    PartialRestore, RestoreError, RestoreFindings, RestoreTarget, log_end, refuse_if_there,
-    restored_line, trust_file,
+    PartialRestore, RestoreError, RestoreFindings, RestoreTarget, refuse_if_there, restored_line,
+    trust_file,
 };
-use crate::admin::{AdminRestore, AuditLine, NodeRow};
-use crate::audit_log::{LogPosition, LogWalk, TrailLine};
+use crate::admin::{AuditLine, NodeRow};
+use crate::audit_log::LogWalk;
 use crate::export::{ExportLine, Tables};
 
 /// The result of restoring from an export.
@@ -32,6 +32,8 @@ pub struct FromExport {
     pub intents: u64,
     /// The lines that cannot be believed, by their number.
     pub damaged: RestoreFindings,
+    /// Copies that were removed after the export, as the audit log says that is still there: they stay removed.
+    pub removed: RestoreFindings,
     /// Whether admin data were written.
     pub written: bool,
 }
@@ -49,8 +51,8 @@ pub fn from_export(
     now: Timestamp,
 ) -> Result<FromExport, RestoreError> {
     let (mut report, begun) = begin_export(target, export, skip_damaged, now)?;
-    if let Some((restoring, _)) = begun {
-        restoring.finish_restore(now)?;
+    if let Some(begun) = begun {
+        begun.restoring.finish_restore(now)?;
         report.written = true;
     }
     Ok(report)
@@ -74,7 +76,6 @@ pub fn judge_export(
         archive,
         trust,
         export,
-        log: None,
     };
     source.read(&mut |_| Ok(()))
 }
@@ -102,32 +103,33 @@ pub fn begin_export(
 ) -> Result<(FromExport, Option<PartialRestore>), RestoreError> {
     refuse_if_there(target.data)?;
     let trust = trust_file(target.trust)?;
-    let log = log_end(target.data)?;
     let source = Source {
         data: target.data,
         archive: target.archive,
         trust: &trust,
         export,
-        log: log.as_ref(),
     };
-    let report = source.read(&mut |_| Ok(()))?;
+    let mut report = source.read(&mut |_| Ok(()))?;
     if report.damaged.count > 0 && !skip_damaged {
         return Ok((report, None));
     }
     let is_whole = report.damaged.count == 0;
-    let mut restoring = AdminRestore::begin_restore(target.data)?;
+    let mut begun = PartialRestore::begin_restore(target.data)?;
     // The export is read again: a change since the first reading shows as damage.
-    match source.load(&mut restoring, now, is_whole) {
-        Ok((again, next)) if again == report => Ok((report, Some((restoring, next)))),
-        ended => {
-            restoring.abandon_restore(target.data)?;
-            ended?;
-            Err(RestoreError::Export {
-                path: export.to_owned(),
-                why: "the export was changed while it was read; nothing was written".to_owned(),
-            })
+    let loaded = source.load(&mut begun, now, is_whole).and_then(|again| {
+        if again == report {
+            return begun.withdraw_logged(target.archive, now, &mut report.removed);
         }
+        Err(RestoreError::Export {
+            path: export.to_owned(),
+            why: "the export was changed while it was read; nothing was written".to_owned(),
+        })
+    });
+    if let Err(error) = loaded {
+        begun.restoring.abandon_restore(target.data)?;
+        return Err(error);
     }
+    Ok((report, Some(begun)))
 }
 
 struct Source<'a> {
@@ -135,8 +137,6 @@ struct Source<'a> {
     archive: &'a str,
     trust: &'a TrustFile,
     export: &'a Path,
-    /// The end of the log that is still there.
-    log: Option<&'a (TrailLine, LogPosition)>,
 }
 
 impl Source<'_> {
@@ -214,17 +214,14 @@ impl Source<'_> {
     /// Reads it again, and writes.
     fn load(
         &self,
-        restoring: &mut AdminRestore,
+        begun: &mut PartialRestore,
         now: Timestamp,
         is_whole: bool,
-    ) -> Result<(FromExport, u64), RestoreError> {
-        let sure = self.log.map_or(0, |(_, position)| position.chain.next());
-        let mut next = sure;
-        if let Some((last, position)) = self.log {
-            // The newest line stays in the table, so that numbers continue.
-            restoring.restore_line(last.number, &last.line)?;
-            restoring.set_log_end(*position)?;
-        }
+    ) -> Result<FromExport, RestoreError> {
+        let PartialRestore {
+            restoring, next, ..
+        } = begun;
+        let sure = *next;
         let tables = Tables::open(restoring.split_parts().0)?;
         let report = self.read(&mut |taken| {
             match taken {
@@ -243,7 +240,7 @@ impl Source<'_> {
                 }
                 BelievedLine::Line(number, line) if number >= sure => {
                     restoring.restore_line(number, &line)?;
-                    next = number + 1;
+                    *next = number + 1;
                 }
                 BelievedLine::Line(..) => {}
             }
@@ -255,8 +252,8 @@ impl Source<'_> {
             report.files,
             report.damaged.count
         );
-        restoring.restore_line(next, &restored_line(self.archive, now, what))?;
-        Ok((report, next.saturating_add(1)))
+        begun.add_line(&restored_line(self.archive, now, what))?;
+        Ok(report)
     }
 }
 

@@ -4,12 +4,15 @@ use archive_client::{
     ClientError, FileRange, Ingest, Keeper, Preservation, ReplicaProgress, ReplicaStatus,
 };
 use archive_daemon::Clock;
+use archive_ledger::restore::from_export;
 use archive_model::FileName;
+use archive_repository::Settings;
 use archive_repository::restore::{AllowedGaps, from_both, from_replicas};
 use proto_archive::wire::ask_request::{Act, NewRoot, Remove, RetireReplica};
 use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{AuditLineState, AuditRequest, CheckRequest, check_request};
 
+use super::super::feed::reinstate;
 use super::super::visits::{get, limits, list, name, noise, root, store};
 use super::super::waiting;
 use super::super::world::{Cluster, NODES, REPOSITORY, eventually, flip, on_a_cluster};
@@ -272,24 +275,89 @@ fn the_trail_names_who_did_it() {
     });
 }
 
-/// Fails if what was admitted after the export is forgotten, or what the export knows to be removed is copied again.
+async fn export(cluster: &Cluster) -> Vec<u8> {
+    let keeper = Keeper::new(cluster.channel("operator/o"), limits());
+    let mut asked = keeper.export().await.unwrap();
+    let mut lines = Vec::new();
+    while let Some(part) = asked.next().await.unwrap() {
+        lines.extend_from_slice(&part);
+    }
+    lines
+}
+
+/// Fails if what two persons removed after an export comes back with it, although the audit log is still there.
+#[test]
+fn removal_after_the_export_stands_in_the_log() {
+    on_a_cluster(async |cluster: &mut Cluster| {
+        let bytes = noise(50_000, 46);
+        let [one, all, back] = ["one", "all", "back"].map(name);
+        for name in [&one, &all, &back] {
+            store(cluster, name, &bytes).await.unwrap();
+        }
+        let lines = export(cluster).await;
+        for (name, replica) in [(&one, "one"), (&back, "one"), (&all, "one"), (&all, "two")] {
+            remove(cluster, name, replica, &bytes).await;
+        }
+        reinstate(cluster, &back, "one").await;
+        let count = trail(cluster, "").await.len();
+        let log = cluster.path("repository").join("audit/audit-000000.jsonl");
+        eventually("the log has every line", LONG, async || {
+            let written = std::fs::read_to_string(&log).unwrap_or_default();
+            let has_all = written.lines().count() >= count;
+            has_all.then_some(()).ok_or(written)
+        })
+        .await;
+        cluster.stop(REPOSITORY).await;
+        std::fs::remove_dir_all(cluster.path("repository").join("admin")).unwrap();
+        let file = cluster.path("export.jsonl");
+        archive_durable::replace_file(&file, &lines).unwrap();
+        let settings: Settings = toml::from_str(&cluster.settings(REPOSITORY)).unwrap();
+        let target = settings.repository.restore_target();
+        let now = Clock::system_clock().now();
+        let restored = from_export(target, &file, false, now).unwrap();
+        assert!(
+            restored.written && restored.removed.count == 2,
+            "{restored:?}"
+        );
+        cluster.start(REPOSITORY).await;
+        cluster.until_all_nodes_live().await;
+        let (done, out) = (ReplicaProgress::UploadCompleted, ReplicaProgress::Withdrawn);
+        for (name, bytes) in [
+            (&one, [out, done]),
+            (&all, [out, out]),
+            (&back, [done, done]),
+        ] {
+            let said = progress(cluster, name).await;
+            let of = |replica: &str| {
+                let mut found = said.iter().filter(|(id, _)| id.as_str() == replica);
+                found.next().unwrap().1
+            };
+            assert_eq!(["one", "two"].map(of), bytes, "{name}");
+        }
+        let lines = trail(cluster, "one").await;
+        let said = lines.last().map(|line| line.what.as_str());
+        assert!(
+            said.is_some_and(|said| said.ends_with("; as the audit log says")),
+            "{lines:?}"
+        );
+    });
+}
+
+/// Fails if what was admitted after the export is forgotten, or what was removed before or after it is copied again.
 #[test]
 fn export_and_replicas_together_restore_admin_data() {
     on_a_cluster(async |cluster: &mut Cluster| {
         let before = name("before");
         let removed = name("removed");
+        let late = name("removed-late");
         let after = name("after");
         let bytes = noise(50_000, 45);
-        for name in [&before, &removed] {
+        for name in [&before, &removed, &late] {
             store(cluster, name, &bytes).await.unwrap();
         }
         remove(cluster, &removed, "one", &bytes).await;
-        let keeper = Keeper::new(cluster.channel("operator/o"), limits());
-        let mut asked = keeper.export().await.unwrap();
-        let mut lines = Vec::new();
-        while let Some(part) = asked.next().await.unwrap() {
-            lines.extend_from_slice(&part);
-        }
+        let lines = export(cluster).await;
+        remove(cluster, &late, "one", &bytes).await;
         store(cluster, &after, &bytes).await.unwrap();
         cluster.stop(REPOSITORY).await;
         for lost in ["admin", "audit"] {
@@ -301,14 +369,20 @@ fn export_and_replicas_together_restore_admin_data() {
         let allowed = AllowedGaps::default();
         let both = from_both(&settings, &export, allowed, Clock::system_clock()).await;
         let (exported, found) = both.unwrap();
-        assert!(exported.written && exported.files == 2, "{exported:?}");
+        assert!(exported.written && exported.files == 3, "{exported:?}");
         assert!(found.written && found.files == 1, "{found:?}");
+        assert_eq!(found.removed.count, 1, "{found:?}");
         assert_eq!((found.contradicting.count, found.unsigned.count), (0, 0));
         cluster.start(REPOSITORY).await;
         cluster.until_all_nodes_live().await;
         let done = ReplicaProgress::UploadCompleted;
         let out = ReplicaProgress::Withdrawn;
-        for (name, first) in [(&before, done), (&removed, out), (&after, done)] {
+        for (name, first) in [
+            (&before, done),
+            (&removed, out),
+            (&late, out),
+            (&after, done),
+        ] {
             let said = progress(cluster, name).await;
             let said: Vec<_> = said.into_iter().map(|(_, progress)| progress).collect();
             assert_eq!(said, [first, done, done], "{name}");

@@ -135,11 +135,12 @@ fn export_document(report: &FromExport) -> Value {
         rows,
         intents,
         damaged,
+        removed,
         written,
     } = report;
     json!({
         "written": written, "exported": time, "files": files, "nodes": nodes, "audit_lines": audit,
-        "rows": rows, "intents": intents, "damaged": document(damaged),
+        "rows": rows, "intents": intents, "damaged": document(damaged), "removed": document(removed),
     })
 }
 
@@ -150,6 +151,7 @@ fn replicas_document(report: &RestoreReport) -> Value {
         files,
         incomplete,
         removed,
+        logged,
         contradicting,
         unsigned,
         silent,
@@ -161,7 +163,7 @@ fn replicas_document(report: &RestoreReport) -> Value {
         .collect();
     json!({
         "written": written, "nodes": nodes, "files": files, "not_in_every_replica": incomplete,
-        "removed": document(removed), "contradicting": document(contradicting),
+        "removed": document(removed), "removed_by_log": document(logged), "contradicting": document(contradicting),
         "unsigned": document(unsigned), "silent": document(silent),
     })
 }
@@ -187,6 +189,11 @@ fn show_both(
         ));
     }
     lines(context, "damaged lines, left out", &exported.damaged)?;
+    lines(
+        context,
+        "removed after the export, as the audit log says",
+        &exported.removed,
+    )?;
     let time = exported.time.map(|time| time.to_string());
     context.output.write_line(&format!(
         "the export has {} files, as of {}; beyond it:",
@@ -210,6 +217,7 @@ fn show_export(context: &CommandContext, report: &FromExport) -> Result<Exit, Fa
         rows,
         intents: _,
         damaged,
+        removed,
         written,
     } = report;
     let exit = exit(*written, &[damaged]);
@@ -218,6 +226,11 @@ fn show_export(context: &CommandContext, report: &FromExport) -> Result<Exit, Fa
         return Ok(exit);
     }
     lines(context, "damaged lines, left out", damaged)?;
+    lines(
+        context,
+        "removed after the export, as the audit log says",
+        removed,
+    )?;
     let time = time.map(|time| time.to_string()).unwrap_or_default();
     let what = format!(
         "{files} files, {nodes} nodes, {rows} rows of other tables and {audit} lines of the audit trail, as of {time}"
@@ -240,6 +253,7 @@ fn show_replicas(context: &CommandContext, report: &RestoreReport) -> Result<Exi
         files,
         incomplete,
         removed,
+        logged,
         contradicting,
         unsigned,
         silent,
@@ -259,6 +273,7 @@ fn show_replicas(context: &CommandContext, report: &RestoreReport) -> Result<Exi
         "still removed, unproven: only an attic says that two persons decided it",
         removed,
     )?;
+    lines(context, "still removed, as the audit log says", logged)?;
     lines(
         context,
         "contradicting admissions, left out until people decide",
