@@ -11,12 +11,15 @@ mod draining;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archive_db::{DbError, Table, TableValue, Text};
-use archive_decisions::store::{ReplicaRecord, ReplicaSpec};
-use archive_model::{NodeId, NodeKey, ReplicaId, VolumeKey};
+use archive_decisions::store::{FileRecord, ReplicaRecord, ReplicaSpec};
+use archive_model::{
+    NodeId, NodeKey, ReplicaId, ReplicaKind, ReplicaState, StoreFailure, VolumeKey,
+};
 use jiff::Timestamp;
 use parking_lot::{Mutex, ReentrantMutex};
 use serde::{Deserialize, Serialize};
@@ -67,6 +70,8 @@ pub struct StandingSnapshot {
     pub volumes: BTreeMap<VolumeKey, Retirement>,
     /// The volumes and nodes that are drained.
     pub draining: BTreeMap<DrainSource, DrainRow>,
+    /// The replicas of the settings that must have every file.
+    pub required: BTreeMap<ReplicaId, ReplicaKind>,
 }
 
 /// The copy in memory; as long as nothing was read into it, everything is as it was set up.
@@ -93,6 +98,7 @@ pub struct Standing {
     volumes: Table<VolumeTableKey, Retirement>,
     drains: Table<DrainKey, DrainRow>,
     view: StandingView,
+    required: BTreeMap<ReplicaId, ReplicaKind>,
     /// Locked from the reading on which a change depends until the copy in memory has it.
     writing: ReentrantMutex<()>,
 }
@@ -106,6 +112,39 @@ impl StandingSnapshot {
     /// Whether the replica is being filled.
     pub fn is_filling(&self, replica: &ReplicaId) -> bool {
         matches!(self.replicas.get(replica), Some(ReplicaRow::Filling { .. }))
+    }
+
+    /// Returns the replicas that must have a file of the archive and were never given it: they came into the settings
+    /// later, and nobody has them filled.
+    pub fn unfilled_replicas<'a>(
+        &'a self,
+        record: &FileRecord,
+    ) -> impl Iterator<Item = (&'a ReplicaId, ReplicaKind)> {
+        let is_kept = record.phase.is_bound() && !record.is_withdrawn();
+        let is_unfilled = move |id: &&ReplicaId| {
+            is_kept && !record.replicas.contains_key(*id) && !self.is_excused(id)
+        };
+        let unfilled: Vec<_> = self.required.keys().filter(is_unfilled).collect();
+        let kinds = unfilled.into_iter();
+        kinds.filter_map(|id| Some((id, *self.required.get(id)?)))
+    }
+
+    /// Returns the record of a file with every replica that must have it: those that were never given it lack it.
+    pub fn complete_record<'a>(&self, record: &'a FileRecord) -> Cow<'a, FileRecord> {
+        let mut unfilled = self.unfilled_replicas(record).peekable();
+        if unfilled.peek().is_none() {
+            return Cow::Borrowed(record);
+        }
+        let mut whole = record.clone();
+        whole.replicas.extend(unfilled.map(|(id, kind)| {
+            let why = format!("the replica was never filled; `holdfast replica bootstrap {id}`");
+            let lacking = ReplicaRecord {
+                state: ReplicaState::UploadFailed(StoreFailure::Gone(why)),
+                ..ReplicaRecord::started_record(kind, true, Timestamp::UNIX_EPOCH)
+            };
+            (id.clone(), lacking)
+        }));
+        Cow::Owned(whole)
     }
 
     /// Whether the node is out of service.
@@ -177,10 +216,19 @@ impl Standing {
             drains: admin.open_table("drains")?,
             admin,
             view: StandingView::default(),
+            required: BTreeMap::new(),
             writing: ReentrantMutex::default(),
         };
         standing.read()?;
         Ok(standing)
+    }
+
+    /// Takes the replicas of the settings.
+    pub fn with_settings(mut self, specs: &[ReplicaSpec]) -> Result<Self, DbError> {
+        let required = specs.iter().filter(|spec| spec.required);
+        self.required = required.map(|spec| (spec.id.clone(), spec.kind)).collect();
+        self.read()?;
+        Ok(self)
     }
 
     /// Returns the standing of everything.
@@ -326,7 +374,10 @@ impl Standing {
     }
 
     fn read(&self) -> Result<(), DbError> {
-        let mut now = StandingSnapshot::default();
+        let mut now = StandingSnapshot {
+            required: self.required.clone(),
+            ..StandingSnapshot::default()
+        };
         for row in self.replicas.scan()? {
             let (Text(id), row) = row?;
             now.replicas.insert(id, row);

@@ -57,6 +57,9 @@ pub struct ReplicaReport {
     pub intact: u64,
     /// Files that people have withdrawn from the replica.
     pub withdrawn: u64,
+    /// Files that the replica was never given: of all, if it must have every file; of those that were asked for by
+    /// name, in any case. They are not among those that were compared.
+    pub not_stored: u64,
     /// The number of anomalies of each kind.
     pub anomalies: BTreeMap<AnomalyClass, u64>,
     /// The parts of the replica that could not be asked. A report with gaps is partial.

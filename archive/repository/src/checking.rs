@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use archive_decisions::check::ExpectedCopy;
 use archive_ledger::anomalies::{AnomalyRow, LookResult};
 use archive_model::{
     AnomalyClass, AnomalyKind, CheckKind, CheckProgress, CheckStep, CopyPlace, FileName, Gap,
@@ -30,7 +31,7 @@ use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::mpsc;
 
-use crate::preserver::{LookContext, Preserver};
+use crate::preserver::{LookContext, Preserver, expected_entry};
 use crate::tables::feed_rows;
 use bounded_set::BoundedSet;
 
@@ -105,6 +106,7 @@ struct Pass<'a> {
 #[derive(Debug, Default)]
 struct Tally {
     withdrawn: u64,
+    not_stored: u64,
     anomalies: BTreeMap<AnomalyClass, u64>,
     told: BoundedSet<u64>,
     /// Files of the admin data that are not intact, or unknown.
@@ -242,6 +244,7 @@ impl Pass<'_> {
                 .saturating_sub(tally.unverified)
                 .saturating_sub(tally.withdrawn),
             withdrawn: tally.withdrawn,
+            not_stored: tally.not_stored,
             anomalies: tally.anomalies.clone(),
             gaps: tally.gaps.iter().cloned().collect(),
         })
@@ -251,7 +254,15 @@ impl Pass<'_> {
     async fn compare_names(&self) -> Result<(), CallError> {
         for name in &self.scope.selection.names {
             if self.scope.selection.has(name) {
-                self.compared.fetch_add(1, Ordering::Relaxed);
+                let record = self.own.file_record(name).await?;
+                let expected = record.and_then(|record| expected_entry(&record, &self.replica));
+                match expected.map(|entry| entry.expected) {
+                    None => self.tally().not_stored += 1,
+                    Some(copy) => {
+                        self.compared.fetch_add(1, Ordering::Relaxed);
+                        self.tally().withdrawn += u64::from(copy == ExpectedCopy::Withdrawn);
+                    }
+                }
                 drop(self.look(name).await?);
             }
         }

@@ -46,7 +46,7 @@ impl Instruments {
 
     /// Shows the counts of the admin data.
     pub(crate) fn show_counts(&self, counts: &AdminCounts, standing: &StandingSnapshot) {
-        let below = counts.below_required(|id| standing.is_excused(id));
+        let below = counts.below_required(standing);
         set(&self.below_required, below);
         set(&self.files, counts.files);
     }

@@ -61,6 +61,7 @@ pub fn checked() -> Vec<CheckResponse> {
         files: 2,
         intact: 1,
         withdrawn: 0,
+        not_stored: 0,
         anomalies: vec![AnomalyCount {
             kind: AnomalyKind::Missing.into(),
             count: 1,

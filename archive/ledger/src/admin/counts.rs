@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use super::lagging::{Lack, LackingFiles, LateFiles, lacking_replicas};
 use super::places::PlaceSum;
 use super::{Admin, AdminError, AdminRow};
+use crate::standing::StandingSnapshot;
 
 /// The counts of the admin data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,10 +18,38 @@ pub struct AdminCounts {
     pub files: u64,
     /// The sum of the sizes of these files, in bytes.
     pub bytes: u64,
-    /// The number of files by the required replicas that they lack. A withdrawn copy is not lacking.
-    pub lacking: BTreeMap<BTreeSet<ReplicaId>, u64>,
+    /// The number of files by their required copies.
+    pub lacking: BTreeMap<RequiredCopies, u64>,
     /// The number of files in each replica.
     pub in_replica: BTreeMap<ReplicaId, u64>,
+}
+
+/// The copies that a file must have.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RequiredCopies {
+    /// The required replicas that lack the file. A withdrawn copy is not lacking.
+    pub lacking: BTreeSet<ReplicaId>,
+    /// The replicas that the record of the file names; `None` if no other one has to have the file.
+    pub named: Option<BTreeSet<ReplicaId>>,
+}
+
+impl RequiredCopies {
+    fn from_record(record: &FileRecord) -> Self {
+        let is_kept = record.phase.is_bound() && !record.is_withdrawn();
+        Self {
+            lacking: lacking_replicas(record),
+            named: is_kept.then(|| record.replicas.keys().cloned().collect()),
+        }
+    }
+
+    fn are_below(&self, now: &StandingSnapshot) -> bool {
+        let is_named = |id: &ReplicaId| self.named.as_ref().is_none_or(|named| named.contains(id));
+        let unnamed = now.required.keys().filter(|id| !is_named(id));
+        self.lacking
+            .iter()
+            .chain(unnamed)
+            .any(|id| !now.is_excused(id))
+    }
 }
 
 impl AdminCounts {
@@ -34,17 +63,14 @@ impl AdminCounts {
         Self {
             files: 1,
             bytes: content.size,
-            lacking: [(lacking_replicas(record), 1)].into(),
+            lacking: [(RequiredCopies::from_record(record), 1)].into(),
             in_replica: completed.map(|(id, _)| (id.clone(), 1)).collect(),
         }
     }
 
     /// Returns the number of files that are not in every replica that must have them, but for those that are excused.
-    pub fn below_required(&self, is_excused: impl Fn(&ReplicaId) -> bool) -> u64 {
-        let below = self
-            .lacking
-            .iter()
-            .filter(|(lacking, _)| lacking.iter().any(|id| !is_excused(id)));
+    pub fn below_required(&self, now: &StandingSnapshot) -> u64 {
+        let below = self.lacking.iter().filter(|(of, _)| of.are_below(now));
         below.map(|(_, count)| count).sum()
     }
 

@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archive_decisions::check::{AdminEntry, CheckReport, Finding, ListingItem, ReplicaCheck};
+use archive_decisions::store::FileRecord;
 use archive_ledger::admin::Admin;
 use archive_ledger::anomalies::{Look, LookQuality, LookResult};
+use archive_ledger::standing::StandingSnapshot;
 use archive_model::{AnomalyClass, AnomalyKind, CopyPlace, FileName, SilentPart};
 use archive_replicas::ListedCopies;
 use archive_rpc::{CallError, CallErrorKind};
@@ -50,7 +52,10 @@ impl Pass<'_> {
             selection: self.scope.selection.clone(),
             replica: self.replica.clone(),
             compared: Arc::clone(&self.compared),
+            unfilled: Arc::default(),
+            now: self.own.archive.standing.current_snapshot(),
         };
+        let unfilled = Arc::clone(&side.unfilled);
         let comparing = async {
             let done = spawn_blocking(move || compare(&side, listing, &findings)).await;
             done.map_err(|error| CallErrorKind::Internal.to_error(error.to_string()))?
@@ -61,6 +66,7 @@ impl Pass<'_> {
         };
         let ((), report, ()) = tokio::try_join!(sending, comparing, self.settle(found))?;
         self.tally().withdrawn = report.withdrawn;
+        self.tally().not_stored = unfilled.load(Ordering::Relaxed);
         for part in report.silent_parts() {
             let reason = "the replica could not be asked, or not completely".to_owned();
             self.gap(Some(part.clone()), reason);
@@ -258,6 +264,20 @@ struct ExpectedFiles {
     selection: CheckSelection,
     replica: archive_model::ReplicaId,
     compared: Arc<AtomicU64>,
+    /// The files that the replica must have and was never given.
+    unfilled: Arc<AtomicU64>,
+    now: Arc<StandingSnapshot>,
+}
+
+impl ExpectedFiles {
+    fn entry(&self, record: &FileRecord) -> Option<AdminEntry> {
+        let entry = expected_entry(record, &self.replica);
+        let mut unfilled = self.now.unfilled_replicas(record);
+        if entry.is_none() && unfilled.any(|(id, _)| *id == self.replica) {
+            self.unfilled.fetch_add(1, Ordering::Relaxed);
+        }
+        entry
+    }
 }
 
 /// Compares the admin data with a listing until both sides end, and returns the report. Ends early if nobody receives
@@ -273,7 +293,7 @@ fn compare(
         let entry: Result<AdminEntry, String> = match row {
             Err(error) => Err(error.to_string()),
             Ok(row) if !side.selection.has(&row.record.name) => return None,
-            Ok(row) => Ok(expected_entry(&row.record, &side.replica)?),
+            Ok(row) => Ok(side.entry(&row.record)?),
         };
         side.compared.fetch_add(1, Ordering::Relaxed);
         Some(entry)

@@ -112,7 +112,7 @@ pub(super) fn wire_stat(
         admitted,
         replicas: vouched(
             &FileEvidence {
-                record: &row.record,
+                record: &now.complete_record(&row.record),
                 now,
                 filed,
             },

@@ -30,9 +30,10 @@ impl Door {
         let filed = anomalies
             .rows_of(&name)
             .map_err(|error| admin_failed(&error))?;
+        let now = self.archive.standing.current_snapshot();
         let vouched = FileEvidence {
-            record: &row.record,
-            now: &self.archive.standing.current_snapshot(),
+            record: &now.complete_record(&row.record),
+            now: &now,
             filed: &filed,
         };
         if let Some(missing) = vouched.missing_reason() {

@@ -59,7 +59,9 @@ impl Ledger {
         daemon
             .tasks
             .spawn_watch("admin-data", daemon.clock.clone(), move || watched.broken());
-        let standing = Arc::new(Standing::open(admin.clone()).map_err(data_failed)?);
+        let standing = Standing::open(admin.clone()).map_err(data_failed)?;
+        let standing = standing.with_settings(&settings.replica_specs());
+        let standing = Arc::new(standing.map_err(data_failed)?);
         let volumes = admin.known_volumes().map_err(data_failed)?;
         let specs = settings.replica_specs();
         if let Some(replica) = membership::left_out(&volumes, &specs, &standing.current_snapshot())

@@ -326,9 +326,10 @@ impl Coordinator {
                 .anomalies
                 .rows_of(name)
                 .map_err(AdminError::from)?;
+            let now_standing = self.parts.standing.current_snapshot();
             let vouched = FileEvidence {
-                record: &record,
-                now: &self.parts.standing.current_snapshot(),
+                record: &now_standing.complete_record(&record),
+                now: &now_standing,
                 filed: &filed,
             };
             // The record says that every required replica has the file; anomalies and retired places may say otherwise.

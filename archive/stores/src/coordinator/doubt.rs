@@ -47,8 +47,9 @@ impl ReturnedCopy {
 }
 
 impl Coordinator {
-    /// Stops counting copies that are known not to be there. This is done before a depositor is heard, so that they
-    /// are asked for, copied from a good one, or taken from the depositor.
+    /// Stops counting copies that are known not to be there, and wants those of required replicas that were never
+    /// given the file. This is done before a depositor is heard, so that they are asked for, copied from a good one, or
+    /// taken from the depositor.
     pub(super) fn reopen_file(
         &mut self,
         name: &FileName,
@@ -66,11 +67,20 @@ impl Coordinator {
             .anomalies
             .rows_of(name)
             .map_err(AdminError::from)?;
-        for event in given_up(
-            active.state.record(),
-            &self.parts.standing.current_snapshot(),
-            &filed,
-        ) {
+        let standing = self.parts.standing.current_snapshot();
+        let record = active.state.record();
+        let unfilled = standing.unfilled_replicas(record);
+        let unfilled = unfilled.map(|(id, kind)| StoringEvent::Wanted {
+            replica: id.clone(),
+            kind,
+            required: true,
+            gone: None,
+        });
+        let events: Vec<_> = given_up(record, &standing, &filed)
+            .into_iter()
+            .chain(unfilled)
+            .collect();
+        for event in events {
             let decided = active.state.apply_event(event, now, &self.parts.limits);
             all.push(FileDecision::by_itself(name.clone(), decided));
         }

@@ -5,7 +5,7 @@ use archive_model::FileName;
 use proto_archive::wire::ask_request::{Act, RetireNode, RetireReplica, RetireVolume};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::request_state::State as RequestStage;
-use proto_archive::wire::{BootstrapRequest, Mode};
+use proto_archive::wire::{BootstrapRequest, CheckRequest, Mode};
 use tonic::Code;
 
 use super::super::preservation::{check, of};
@@ -52,7 +52,35 @@ fn a_new_replica_is_filled_from_the_others() {
             node_of(&stat(cluster, &new).await, "four").as_deref(),
             Some("four-1")
         );
-        assert_eq!(node_of(&stat(cluster, &names[0]).await, "four"), None);
+        let lacks = stat(cluster, &names[0]).await;
+        assert_eq!(node_of(&lacks, "four"), None);
+        let four = lacks
+            .replicas
+            .iter()
+            .find(|copy| copy.replica.as_str() == "four");
+        let why = four.unwrap().reason.clone().unwrap_or_default();
+        assert!(why.contains("holdfast replica bootstrap four"), "{why}");
+        // Nobody has had it filled yet: it lacks the older files, and all that tells of files says so.
+        assert_eq!(status(cluster).await.below_required, 30);
+        let checked = check(cluster, of(Kind::Files)).await.unwrap();
+        let report = checked.report("four");
+        assert_eq!((report.files, report.intact, report.not_stored), (1, 1, 30));
+        let named = CheckRequest {
+            names: vec![names[0].to_string()],
+            ..of(Kind::Checksums)
+        };
+        let checked = check(cluster, named).await.unwrap();
+        let of_replica = |replica| {
+            let report = checked.report(replica);
+            (report.files, report.intact, report.not_stored)
+        };
+        assert_eq!(of_replica("one"), (1, 1, 0));
+        assert_eq!(of_replica("four"), (0, 0, 1));
+        store(cluster, &names[0], &noise(20_000, 0)).await.unwrap();
+        assert_eq!(
+            node_of(&stat(cluster, &names[0]).await, "four").as_deref(),
+            Some("four-1")
+        );
 
         let denied = people(cluster, "officer/olga")
             .bootstrap(filling_of_fourth())
@@ -65,7 +93,7 @@ fn a_new_replica_is_filled_from_the_others() {
             .unwrap();
         assert_eq!(
             (begun.get_ref().files, begun.get_ref().bytes),
-            (30, 600_000)
+            (29, 580_000)
         );
         let said = status(cluster).await;
         assert_eq!(said.below_required, 0, "what is being filled is no alarm");

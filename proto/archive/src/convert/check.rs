@@ -43,6 +43,7 @@ fn report(message: &Report) -> Result<ReplicaReport, InvalidMessage> {
         files: message.files,
         intact: message.intact,
         withdrawn: message.withdrawn,
+        not_stored: message.not_stored,
         anomalies: anomaly_counts("anomalies", &message.anomalies)?,
         gaps: gaps.collect::<Result<Vec<Gap>, _>>()?,
     })
@@ -64,6 +65,7 @@ pub fn check_response(step: CheckStep) -> wire::CheckResponse {
             files: report.files,
             intact: report.intact,
             withdrawn: report.withdrawn,
+            not_stored: report.not_stored,
             anomalies: anomaly_count_messages(&report.anomalies),
             gaps: report.gaps.into_iter().map(gap_message).collect(),
         }),
@@ -94,6 +96,7 @@ mod tests {
             files: 4,
             intact: 3,
             withdrawn: 1,
+            not_stored: 5,
             anomalies: [(AnomalyClass::Lost, 2)].into(),
             gaps: vec![Gap::of_replica(replica(), "silent".to_owned())],
         };

@@ -183,7 +183,9 @@ impl CheckSummary {
     }
 
     fn exit(&self) -> Exit {
-        if self.open == 0 && self.is_complete() && self.unshown().next().is_none() {
+        let is_all_stored = self.replicas.iter().all(|report| report.not_stored == 0);
+        let is_all_shown = self.unshown().next().is_none();
+        if self.open == 0 && self.is_complete() && is_all_shown && is_all_stored {
             Exit::Done
         } else {
             Exit::Failed
@@ -233,12 +235,16 @@ fn summary(report: &ReplicaReport) -> String {
         files,
         intact,
         withdrawn,
+        not_stored,
         anomalies,
         gaps,
     } = report;
     let mut said = format!("replica {replica}: {files} files, {intact} intact");
     if *withdrawn > 0 {
         said = format!("{said}, {withdrawn} withdrawn");
+    }
+    if *not_stored > 0 {
+        said = format!("{said}, {not_stored} not stored here");
     }
     let wrong: Vec<String> = anomalies
         .iter()
@@ -267,6 +273,7 @@ mod tests {
             files: 3,
             intact: 2,
             withdrawn: 0,
+            not_stored: 0,
             anomalies: anomalies.iter().copied().collect(),
             gaps,
         }
@@ -292,12 +299,21 @@ mod tests {
             reason: "silent".into(),
         };
         let one = [(AnomalyClass::Missing, 1)];
+        let not_stored = ReplicaReport {
+            not_stored: 1,
+            ..report(&[], vec![])
+        };
+        assert_eq!(
+            summary(&not_stored),
+            "replica two: 3 files, 2 intact, 1 not stored here"
+        );
         for (shown, report, exit) in [
             (&[] as &[_], report(&[], vec![]), Exit::Done),
             (&[AnomalyState::Accepted], report(&one, vec![]), Exit::Done),
             (&[AnomalyState::Open], report(&one, vec![]), Exit::Failed),
             (&[], report(&one, vec![]), Exit::Failed),
             (&[], report(&[], vec![gap()]), Exit::Failed),
+            (&[], not_stored, Exit::Failed),
         ] {
             assert_eq!(
                 check_summary(shown, vec![report.clone()]).exit(),

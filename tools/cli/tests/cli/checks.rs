@@ -45,6 +45,7 @@ fn report(replica: &str, wrong: &[(AnomalyKind, u64)], gaps: Vec<Gap>) -> CheckR
         files: 3,
         intact: 2,
         withdrawn: 0,
+        not_stored: 0,
         anomalies: wrong
             .iter()
             .map(|(kind, count)| AnomalyCount {
