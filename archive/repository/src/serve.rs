@@ -53,7 +53,7 @@ pub fn serve_repository(settings: Settings, daemon: Daemon) -> Starting<SocketAd
 async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartError> {
     let part = Part::open(&settings, &daemon)?;
     let secrets = Secrets::read_secrets(&settings.repository)?;
-    let ledger = Ledger::open_ledger(&settings, &daemon).await?;
+    let ledger = Ledger::open_ledger(&settings, &secrets.trust, &daemon).await?;
     let (listener, address) = part.bind().await?;
     let (start, messages) = Start::new(settings, daemon, &part, secrets, ledger)?;
     start.watch_nodes()?;

@@ -294,7 +294,7 @@ monitor = "127.0.0.1:7404"
     }
 
     fn holders(&self) -> Vec<(Role, Option<&str>)> {
-        vec![(Role::Repository, None)]
+        vec![(Role::Repository, Some(self.repository.archive.as_str()))]
     }
 
     fn check_values(&self) -> Result<(), InvalidSettings> {

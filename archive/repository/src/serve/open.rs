@@ -11,7 +11,7 @@ use archive_ledger::admin::stamp::StampWorker;
 use archive_ledger::anomalies::Anomalies;
 use archive_ledger::standing::Standing;
 use archive_model::VolumeKey;
-use archive_proof::{SigningKey, TrustFile};
+use archive_proof::{Admission, Envelope, SigningKey, TrustFile};
 use tokio::task::spawn_blocking;
 
 use crate::membership;
@@ -45,12 +45,14 @@ impl Ledger {
     /// Opens the tables, and refuses settings that leave a replica with copies out.
     pub(super) async fn open_ledger(
         settings: &Settings,
+        trust: &TrustFile,
         daemon: &Daemon,
     ) -> Result<Self, StartError> {
         let own = &settings.repository;
         let data = own.data.clone();
         let admin = spawn_blocking(move || Admin::open(&data)).await?;
         let admin = admin.map_err(data_failed)?;
+        refuse_foreign(&admin, trust, &own.archive)?;
         admin
             .report_torn_tail(&own.archive, daemon.clock.now())
             .map_err(data_failed)?;
@@ -83,6 +85,24 @@ impl Ledger {
             volumes,
         })
     }
+}
+
+/// Refuses admin data of another archive: the first files have admissions.
+fn refuse_foreign(admin: &Admin, trust: &TrustFile, archive: &str) -> Result<(), StartError> {
+    for row in admin.list_files(None).map_err(data_failed)?.take(100) {
+        let row = row.map_err(data_failed)?;
+        let admission = row.admission.as_deref().map(str::as_bytes);
+        let envelope = admission.and_then(|text| Envelope::parse(text).ok());
+        let admission = envelope.and_then(|envelope| Admission::verify(&envelope, trust).ok());
+        if let Some(admission) = admission.filter(|admission| admission.archive != archive) {
+            let foreign = format!(
+                "the admin data are those of archive {}, not of {archive}: correct repository.archive, or repository.data",
+                admission.archive
+            );
+            return Err(StartError::of_setting("repository.archive", foreign));
+        }
+    }
+    Ok(())
 }
 
 /// Makes the error of admin data that cannot be used.

@@ -18,11 +18,12 @@ use proto_archive::wire::replace_request::{self, Open};
 use proto_archive::wire::replica_server::{Replica, ReplicaServer};
 use proto_archive::wire::set_volume_request::Order;
 use proto_archive::wire::{
-    AdoptFileRequest, AdoptRequest, AtticItem, AtticRef, AtticsRef, AuditRequest, CopyCondition,
-    FileEntry, FindRequest, FindResponse, GroupRange, MendRequest, MendResponse, Mode, NodeRequest,
-    NodeStatus, PutAsideRequest, ReadRequest, RepairRequest, ReplaceRequest, ReplicaStateRequest,
-    ReplicaStateResponse, Segment, SetModeRequest, SetVolumeRequest, VerifyRequest, VerifyResponse,
-    VolumeRequest, VolumeStatus,
+    AdoptFileRequest, AdoptRequest, AtticItem, AtticRef, AtticRequest, AtticResponse, AtticsRef,
+    AuditRequest, CopyCondition, FileEntry, FindRequest, FindResponse, GroupRange, MendRequest,
+    MendResponse, Mode, NodeRequest, NodeStatus, PutAsideRequest, ReadRequest, RepairRequest,
+    ReplaceRequest, ReplicaStateRequest, ReplicaStateResponse, Segment, SetModeRequest,
+    SetVolumeRequest, VerifyRequest, VerifyResponse, VolumeRequest, VolumeStatus, attic_item,
+    files_response,
 };
 use tonic::codegen::BoxStream;
 use tonic::service::Routes;
@@ -185,6 +186,26 @@ impl Node for FakeNode {
         _request: Request<PutAsideRequest>,
     ) -> Result<Response<AtticItem>, Status> {
         Ok(Response::new(AtticItem::default()))
+    }
+
+    async fn attic(
+        &self,
+        _request: Request<AtticRequest>,
+    ) -> Result<Response<BoxStream<AtticResponse>>, Status> {
+        let item = AtticItem {
+            node: format!("{}-1", self.replica),
+            volume: "v-1".to_owned(),
+            id: "x-1".to_owned(),
+            name: "c".to_owned(),
+            at: "2026-01-01T00:00:01Z".to_owned(),
+            kind: attic_item::Kind::File.into(),
+            ..AtticItem::default()
+        };
+        let page = AtticResponse {
+            items: vec![item],
+            end: Some(files_response::End::default()),
+        };
+        Ok(Response::new(Box::pin(tokio_stream::once(Ok(page)))))
     }
 
     async fn restore_item(

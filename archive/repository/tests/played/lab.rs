@@ -42,14 +42,19 @@ impl Lab {
         };
         let trust = trust_in(&signing_key());
         let signing = signing_key().to_pem().unwrap();
-        let own = lab.authority.pem(&["repository/kb"]);
+        lab.certify(&["repository/kb"]);
         replace_file(&lab.at("trust.json"), trust.to_json().unwrap().as_bytes()).unwrap();
-        replace_file(&lab.at("own.pem"), own.certificate.as_bytes()).unwrap();
-        replace_file(&lab.at("authorities.pem"), own.authorities.as_bytes()).unwrap();
-        replace_secret(&lab.at("own.key"), own.key.as_bytes()).unwrap();
         replace_secret(&lab.at("signing.pem"), signing.as_bytes()).unwrap();
         directory::make_directory(&lab.data()).unwrap();
         lab
+    }
+
+    /// Gives the repository a certificate.
+    pub(crate) fn certify(&self, grants: &[&str]) {
+        let own = self.authority.pem(grants);
+        replace_file(&self.at("own.pem"), own.certificate.as_bytes()).unwrap();
+        replace_file(&self.at("authorities.pem"), own.authorities.as_bytes()).unwrap();
+        replace_secret(&self.at("own.key"), own.key.as_bytes()).unwrap();
     }
 
     /// Serves with the certificate of `grant`, and returns the address.

@@ -4,9 +4,14 @@ use std::os::unix::fs::PermissionsExt;
 
 use archive_daemon::Clock;
 use archive_daemon::worker::WorkerStatus;
-use archive_durable::AppendFile;
+use archive_durable::{AppendFile, replace_file};
+use archive_ledger::admin::{Admin, AdminRow};
 use archive_ledger::audit_log::LogWalk;
+use archive_ledger::restore::testing::row;
 use archive_model::ReplicaKind;
+use archive_proof::testing::{admission, signing_key};
+use archive_proof::{SigningKey, TrustFile, TrustedKey};
+use jiff::Timestamp;
 use tools_testing::{PATIENCE, eventually};
 
 use crate::lab::{Lab, StartedRepository, replica, stored_copy};
@@ -39,6 +44,56 @@ async fn start_without_replica_with_copies_is_refused() {
     let started = start(&lab, &["one", "two"]).await;
     assert!(started.address.is_ok(), "{:?}", started.address);
     started.stop().await;
+    lab.end().await;
+}
+
+/// Fails if a repository starts under another archive's name than that of its certificate, its trust file or its data:
+/// the nodes would believe nothing that it signs, and the names would stay taken.
+#[tokio::test(flavor = "multi_thread")]
+async fn start_under_another_archives_name_is_refused() {
+    let lab = Lab::new();
+    let old = SigningKey::from_seed([9; 32]);
+    let row = AdminRow {
+        admission: Some(admission("a", b"x").sign(&old).unwrap().as_str().to_owned()),
+        ..row("a", 1)
+    };
+    let admin = Admin::init(&lab.data()).unwrap();
+    let mut changes = admin.begin_changes();
+    admin.put_row(&mut changes, &row).unwrap();
+    admin.commit_changes(changes).unwrap();
+    drop(admin);
+    let start_as = async |archive: &str| {
+        let replicas = ["one", "two"];
+        let replicas = replicas.map(|id| replica(id, ReplicaKind::Bitarchive, "127.0.0.1:1"));
+        let mut settings = lab.settings(replicas.to_vec());
+        archive.clone_into(&mut settings.repository.archive);
+        let started = StartedRepository::start(settings, Clock::system_clock()).await;
+        let error = started.address.as_ref().err().map(ToString::to_string);
+        started.stop().await;
+        error.unwrap_or_default()
+    };
+    let trusted = |archive: &str, key: &SigningKey| TrustedKey {
+        archive: archive.to_owned(),
+        public_key: key.public_key(),
+        from: Timestamp::UNIX_EPOCH,
+        until: None,
+    };
+    let certified = start_as("kbx").await;
+    assert!(
+        certified.contains("the certificate is repository/kb, not repository/kbx"),
+        "{certified}"
+    );
+    lab.certify(&["repository/kb", "repository/kbx"]);
+    let listed = start_as("kbx").await;
+    assert!(listed.contains("for archive kbx"), "{listed}");
+    let keys = vec![trusted("kbx", &signing_key()), trusted("kb", &old)];
+    let trust = TrustFile::new(keys).unwrap().to_json().unwrap();
+    replace_file(&lab.at("trust.json"), trust.as_bytes()).unwrap();
+    let data = start_as("kbx").await;
+    assert!(
+        data.contains("the admin data are those of archive kb, not of kbx"),
+        "{data}"
+    );
     lab.end().await;
 }
 
