@@ -94,7 +94,7 @@ impl<'a> Reconciler<'a> {
             whole.found.add(pass.found);
             whole.seen.append(&mut pass.seen);
         }
-        whole.note_missing()?;
+        whole.note_missing(self.layout)?;
         Ok(whole.found)
     }
 
@@ -362,8 +362,9 @@ impl<'a> ReconcilePass<'a> {
         Ok(())
     }
 
-    /// Notes rows of this volume whose files are absent. The row stays, as the alarm.
-    fn note_missing(&mut self) -> Result<(), NodeError> {
+    /// Notes rows of this volume whose files are absent. The row stays, as the alarm. What an upload of before this pass
+    /// has stored since its directory was read is there when it is looked for.
+    fn note_missing(&mut self, layout: &Layout) -> Result<(), NodeError> {
         self.seen.sort_unstable();
         let catalog = self.catalog;
         for entry in catalog.list_entries(None)? {
@@ -373,7 +374,16 @@ impl<'a> ReconcilePass<'a> {
                     .seen
                     .binary_search(&name_fingerprint(&entry.name))
                     .is_err();
-            if is_gone && !matches!(entry.row.condition, Condition::Missing { .. }) {
+            if !is_gone || matches!(entry.row.condition, Condition::Missing { .. }) {
+                continue;
+            }
+            let now = directory::entry_kind(&layout.target_paths(&entry.name).file);
+            let is_there = match now {
+                Ok(kind) => matches!(kind, Some(EntryKind::File { .. })),
+                Err(error) => unless_exhausted(error).map(|_| true)?,
+            };
+            let row = catalog.row(&entry.name, self.id)?;
+            if !is_there && row.as_ref() == Some(&entry.row) {
                 self.found.missing += 1;
                 let condition = Condition::Missing { since: self.now };
                 self.put(
@@ -426,5 +436,35 @@ fn unless_exhausted(error: DiskError) -> Result<DiskError, DiskError> {
         Err(error)
     } else {
         Ok(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::NodeMachine;
+
+    /// Fails if a file that was stored after its directory was read is noted as missing, or one that is gone is not.
+    #[test]
+    fn file_stored_meanwhile_is_not_missing() {
+        let machine = NodeMachine::new();
+        let (node, _) = machine.start();
+        for file in ["stored", "gone"] {
+            machine.store(&node, file, b"bytes").unwrap();
+        }
+        let name = |file: &str| file.parse::<FileName>().unwrap();
+        std::fs::remove_file(machine.target("gone").file).unwrap();
+        let (volume, layout) = node.disks.volumes.online_layouts().remove(0);
+        let now = Timestamp::UNIX_EPOCH;
+        let reconciler = node.disks.reconciler(&volume, &layout, now);
+        let mut pass = reconciler.pass();
+        pass.note_missing(&layout).unwrap();
+        assert_eq!(pass.found.missing, 1);
+        let condition = |file: &str| {
+            let row = node.catalog.row(&name(file), &volume).unwrap();
+            row.unwrap().condition
+        };
+        assert_eq!(condition("stored"), Condition::Present);
+        assert!(matches!(condition("gone"), Condition::Missing { .. }));
     }
 }

@@ -29,8 +29,8 @@ pub struct FileStatus {
 }
 
 impl FileStatus {
-    /// Returns whether each copy counts or people have decided otherwise. Where they accepted a bad copy, another one
-    /// has to be good.
+    /// Returns whether each copy counts or people have decided otherwise. Where they accepted a bad copy, or nobody
+    /// answers for one now, another one has to be good.
     pub fn is_whole(&self) -> bool {
         let is_settled = |one: &ReplicaStatus| match one.progress {
             ReplicaProgress::Withdrawn => true,
@@ -39,10 +39,15 @@ impl FileStatus {
             | ReplicaProgress::DataUploaded
             | ReplicaProgress::UploadFailed => false,
         };
-        let is_accepted = |one: &ReplicaStatus| one.standing == Some(CopyStanding::Accepted);
+        let is_doubtful = |one: &ReplicaStatus| {
+            matches!(
+                one.standing,
+                Some(CopyStanding::Accepted | CopyStanding::Unverified)
+            )
+        };
         let is_good = |one: &ReplicaStatus| one.standing == Some(CopyStanding::Good);
         self.replicas.iter().all(is_settled)
-            && (!self.replicas.iter().any(is_accepted) || self.replicas.iter().any(is_good))
+            && (!self.replicas.iter().any(is_doubtful) || self.replicas.iter().any(is_good))
     }
 }
 

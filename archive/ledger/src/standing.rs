@@ -25,7 +25,7 @@ use parking_lot::{Mutex, ReentrantMutex};
 use serde::{Deserialize, Serialize};
 
 use crate::admin::schema::{RETIRED_VOLUMES, VolumeTableKey, from_table, to_table};
-use crate::admin::{Admin, AuditLine, NodeRow, WalkScope};
+use crate::admin::{Admin, AdminCounts, AuditLine, NodeRow, WalkScope};
 
 pub use crate::rows::Retirement;
 pub use draining::{DrainKey, DrainRow, DrainSource};
@@ -127,6 +127,15 @@ impl StandingSnapshot {
         let unfilled: Vec<_> = self.required.keys().filter(is_unfilled).collect();
         let kinds = unfilled.into_iter();
         kinds.filter_map(|id| Some((id, *self.required.get(id)?)))
+    }
+
+    /// Returns the number of files that are not in every replica that must have them, but for those that are excused.
+    pub fn below_required(&self, counts: &AdminCounts) -> u64 {
+        let below = counts
+            .lacking
+            .iter()
+            .filter(|(of, _)| of.are_below(self.required.keys(), |id| self.is_excused(id)));
+        below.map(|(_, count)| count).sum()
     }
 
     /// Returns the record of a file with every replica that must have it: those that were never given it lack it.

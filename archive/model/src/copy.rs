@@ -183,8 +183,10 @@ impl FileCopy {
 closed_set! {
     /// Whether a completed copy counts, by what is filed of it and what is out of service.
     CopyStanding {
-        /// The copy is in service, and no anomaly of it is filed.
+        /// The copy is in service, no anomaly of it is filed, and its node answers for its volume now.
         Good = "good",
+        /// Nothing is known against the copy, and its node or volume is silent now.
+        Unverified = "unverified",
         /// The copy is damaged, missing, or out of service.
         Bad = "bad",
         /// The copy does not count, and people have accepted that.

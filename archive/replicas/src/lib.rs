@@ -63,7 +63,7 @@ pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendAnswer, MendCall};
 pub use page::AnswerPage;
-pub use people::{ListedAttic, unreported_volumes, volumes_in_service};
+pub use people::{ListedAttic, answering_volumes, unreported_volumes, volumes_in_service};
 pub use settings::ReplicaSettings;
 pub use upload::{ChosenNode, ReplicaUpload, UploadOpening};
 use view::NodeView;

@@ -339,6 +339,15 @@ pub fn unreported_volumes(replica: &ReplicaId, heard: &[NodeState]) -> Vec<Volum
     keys.collect()
 }
 
+/// Lists the volumes for which live nodes of a replica answer now: in service, and not offline.
+pub fn answering_volumes(replica: &ReplicaId, heard: &[NodeState]) -> Vec<VolumeKey> {
+    let keys = heard.iter().filter(|node| node.alive).flat_map(|node| {
+        let is_answered = |one: &&VolumeState| !one.retired && one.problem.is_none();
+        keys(replica, &node.node, node.volumes.iter().filter(is_answered))
+    });
+    keys.collect()
+}
+
 /// Lists the volumes that live nodes of a replica still have in service.
 pub fn volumes_in_service(replica: &ReplicaId, heard: &[NodeState]) -> Vec<VolumeKey> {
     let keys = heard.iter().filter(|node| node.alive).flat_map(|node| {

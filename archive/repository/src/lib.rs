@@ -9,7 +9,8 @@
 //!
 //! The rooms in reading order, from those that use no other one to the doors:
 //!
-//! - `tables` (the way to the ledger from where nothing may block), `archive` (the handles that all actors share);
+//! - `tables` (the way to the ledger from where nothing may block), `claims` (who acts on which file), `archive` (the
+//!   handles that all actors share);
 //! - who is there: `membership` (which nodes and volumes each replica has), `attention` (their incidents, for
 //!   operators);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and

@@ -46,7 +46,7 @@ impl Instruments {
 
     /// Shows the counts of the admin data.
     pub(crate) fn show_counts(&self, counts: &AdminCounts, standing: &StandingSnapshot) {
-        let below = counts.below_required(standing);
+        let below = standing.below_required(counts);
         set(&self.below_required, below);
         set(&self.files, counts.files);
     }

@@ -110,7 +110,7 @@ fn unread_answers_do_not_stop_the_archive() {
         stored.expect("a store is answered").unwrap();
         for part in [REPOSITORY, NODES[0]] {
             let worker = match part {
-                REPOSITORY => "credentials".to_owned(),
+                REPOSITORY => "credentials/kb".to_owned(),
                 _ => "credentials/one-1".to_owned(),
             };
             turn(cluster, part, &worker).await;

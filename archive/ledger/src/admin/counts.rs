@@ -9,7 +9,6 @@ use jiff::Timestamp;
 use super::lagging::{Lack, LackingFiles, LateFiles, lacking_replicas};
 use super::places::PlaceSum;
 use super::{Admin, AdminError, AdminRow};
-use crate::standing::StandingSnapshot;
 
 /// The counts of the admin data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,13 +41,15 @@ impl RequiredCopies {
         }
     }
 
-    fn are_below(&self, now: &StandingSnapshot) -> bool {
+    /// Whether a replica lacks the file, or one of the `required` ones was never given it, that is not excused.
+    pub(crate) fn are_below<'a>(
+        &'a self,
+        required: impl Iterator<Item = &'a ReplicaId>,
+        is_excused: impl Fn(&ReplicaId) -> bool,
+    ) -> bool {
         let is_named = |id: &ReplicaId| self.named.as_ref().is_none_or(|named| named.contains(id));
-        let unnamed = now.required.keys().filter(|id| !is_named(id));
-        self.lacking
-            .iter()
-            .chain(unnamed)
-            .any(|id| !now.is_excused(id))
+        let unnamed = required.filter(|id| !is_named(id));
+        self.lacking.iter().chain(unnamed).any(|id| !is_excused(id))
     }
 }
 
@@ -66,12 +67,6 @@ impl AdminCounts {
             lacking: [(RequiredCopies::from_record(record), 1)].into(),
             in_replica: completed.map(|(id, _)| (id.clone(), 1)).collect(),
         }
-    }
-
-    /// Returns the number of files that are not in every replica that must have them, but for those that are excused.
-    pub fn below_required(&self, now: &StandingSnapshot) -> u64 {
-        let below = self.lacking.iter().filter(|(of, _)| of.are_below(now));
-        below.map(|(_, count)| count).sum()
     }
 
     pub(super) fn add(&mut self, other: &Self) {

@@ -101,7 +101,7 @@ fn rows_are_counted_while_they_change() {
     let counts = admin.counts().unwrap();
     assert_eq!((seen, counts.files, counts.bytes), (2, 3, 31));
     let mut now = StandingSnapshot::default();
-    assert_eq!(counts.below_required(&now), 3);
+    assert_eq!(now.below_required(&counts), 3);
     let one = counts.lacking.keys().next().unwrap().lacking.clone();
     let filling = ReplicaRow::Filling {
         since: Timestamp::UNIX_EPOCH,
@@ -109,7 +109,7 @@ fn rows_are_counted_while_they_change() {
     };
     let excuse = |id: &ReplicaId| (id.clone(), filling.clone());
     now.replicas = one.iter().map(excuse).collect();
-    assert_eq!(counts.below_required(&now), 0);
+    assert_eq!(now.below_required(&counts), 0);
     let mut changes = admin.begin_changes();
     admin
         .forget_file(&mut changes, &FileName::new("b").unwrap())

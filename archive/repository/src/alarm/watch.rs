@@ -83,7 +83,7 @@ impl Alarm {
             .archive
             .admin
             .count_late(before, |id| standing.is_excused(id));
-        let below = counts.below_required(&standing);
+        let below = standing.below_required(&counts);
         // The time since when a file lags is known from the start on only: until then no incident ends.
         let since = self.own.archive.calls.clock.elapsed_since(self.started);
         let unclear = (since <= self.delay).then(|| LATE.to_owned());

@@ -181,7 +181,9 @@ impl People {
             .as_ref()
             .and_then(|row| row.record.replicas.get(replica));
         if copy.is_some_and(|copy| copy.state == ReplicaState::Withdrawn(cause.why.clone())) {
-            return Ok("it is withdrawn".to_owned());
+            return self
+                .remove_others(&mine, cause, name, replica, checksum, Vec::new())
+                .await;
         }
         let removable = self.removable(row.as_ref(), name, replica, checksum, last_copies);
         let copies = match removable.await {
@@ -202,37 +204,99 @@ impl People {
             .transpose()?;
         let is_wrong = admitted.is_none_or(|content| content.root != *checksum);
         let mut aside = Vec::new();
-        for RemovedCopy { place, content } in &copies {
-            let volume = place.in_replica(replica);
-            let replicas = &self.archive.calls.replicas;
-            let moving = replicas.put_aside(&volume, name, &content.root, cause);
-            let moved = self.archive.calls.reading_call(content.size, moving).await;
-            let id = match moved {
-                Ok(aside) => aside.place.id,
-                // An earlier try may have come so far: the attic tells.
-                Err(error) if error.kind == CallErrorKind::NotFound => {
-                    let node = &place.node;
-                    let found = self.set_aside_before(replica, node, name, &mine).await?;
-                    found.ok_or(error)?
-                }
-                Err(error) => return Err(error),
-            };
-            aside.push(format!("in the attic of {place} as {id}"));
+        for copy in &copies {
+            aside.push(self.put_aside(&mine, cause, name, replica, copy).await?);
         }
         if is_wrong {
             self.make_room(row.as_ref(), name, replica, cause).await?;
-        } else {
-            let withdrawn = StoringEvent::Withdrawn {
-                replica: replica.clone(),
-                why: cause.why.clone(),
+            return Ok(format!("it is {}", aside.join(", and ")));
+        }
+        let withdrawn = StoringEvent::Withdrawn {
+            replica: replica.clone(),
+            why: cause.why.clone(),
+        };
+        self.order_event(name, withdrawn, &cause.who).await?;
+        self.remove_others(&mine, cause, name, replica, checksum, aside)
+            .await
+    }
+
+    /// Puts into the attic what a replica still has of a withdrawn file, as a drain leaves it that was interrupted;
+    /// `aside` is where the recorded copy is. Returns what was done.
+    async fn remove_others(
+        &self,
+        mine: &str,
+        cause: &Cause,
+        name: &FileName,
+        replica: &ReplicaId,
+        checksum: &Root,
+        mut aside: Vec<String>,
+    ) -> Result<String, CallError> {
+        let unknown = |error: CallError| {
+            let said = format!(
+                "it is withdrawn; whether the replica has another copy is not known: {}; remove that one as well \
+                 when it is",
+                error.reason
+            );
+            error.kind.to_error(said)
+        };
+        let others = self.existing_copies(replica, name).await;
+        for copy in others.map_err(unknown)? {
+            if copy.root != Some(*checksum) {
+                continue;
+            }
+            let root = if copy.is_present() {
+                Some(*checksum)
+            } else {
+                let verified = self.verify_copies(replica, name, &copy).await;
+                verified.map_err(unknown)?.root
             };
-            self.order_event(name, withdrawn, &cause.who).await?;
+            let root = root.ok_or_else(|| {
+                let said = format!("the one on {} cannot be read completely", copy.place);
+                unknown(CallErrorKind::Storage.to_error(said))
+            })?;
+            let other = RemovedCopy {
+                content: FileContent {
+                    root,
+                    size: copy.size,
+                },
+                place: copy.place,
+            };
+            let moved = self.put_aside(mine, cause, name, replica, &other).await;
+            aside.push(moved.map_err(unknown)?);
+        }
+        if aside.is_empty() {
+            return Ok("it is withdrawn".to_owned());
         }
         Ok(format!("it is {}", aside.join(", and ")))
     }
 
-    /// Finds the copies to be removed, the recorded one last: whatever the replica has under the checksum. Copies that
-    /// are not what was admitted, or are not known at all, are named by their own checksum.
+    /// Puts a copy into the attic, unless an earlier try of the request `mine` has done so. Returns where it is.
+    async fn put_aside(
+        &self,
+        mine: &str,
+        cause: &Cause,
+        name: &FileName,
+        replica: &ReplicaId,
+        RemovedCopy { place, content }: &RemovedCopy,
+    ) -> Result<String, CallError> {
+        let volume = place.in_replica(replica);
+        let replicas = &self.archive.calls.replicas;
+        let moving = replicas.put_aside(&volume, name, &content.root, cause);
+        let id = match self.archive.calls.reading_call(content.size, moving).await {
+            Ok(aside) => aside.place.id,
+            // An earlier try may have come so far: the attic tells.
+            Err(error) if error.kind == CallErrorKind::NotFound => {
+                let node = &place.node;
+                let found = self.set_aside_before(replica, node, name, mine).await?;
+                found.ok_or(error)?
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(format!("in the attic of {place} as {id}"))
+    }
+
+    /// Finds the copies to be removed: the recorded one, or those that are not what was admitted, or are not known at
+    /// all, which are named by their own checksum.
     ///
     /// # Errors
     /// The reason why it may not be removed.
@@ -251,52 +315,16 @@ impl People {
         let admitted = row.map(|row| recorded_content(&row.record)).transpose()?;
         let copies = match (place, admitted) {
             (Some(place), Some(admitted)) if admitted.root == *checksum => {
-                self.admitted_copies(name, replica, place, admitted.into())
-                    .await?
+                vec![RemovedCopy {
+                    place,
+                    content: admitted.into(),
+                }]
             }
             _ => self.wrong_copies(row, name, replica, checksum).await?,
         };
         if let Some(row) = row.filter(|_| !last_copies) {
             self.check_other_copy(row, Some(replica)).await?;
         }
-        Ok(copies)
-    }
-
-    /// Finds all copies in a replica of what was admitted, also damaged ones, the one that is `recorded` last.
-    ///
-    /// # Errors
-    /// One that cannot be read, or a node of the replica that does not answer: it may have another one.
-    async fn admitted_copies(
-        &self,
-        name: &FileName,
-        replica: &ReplicaId,
-        recorded: CopyPlace,
-        admitted: FileContent,
-    ) -> Result<Vec<RemovedCopy>, CallError> {
-        let mut copies = Vec::new();
-        for copy in self.existing_copies(replica, name).await? {
-            if copy.root != Some(admitted.root) || copy.place == recorded {
-                continue;
-            }
-            let root = match copy.is_present() {
-                true => Some(admitted.root),
-                false => self.verify_copies(replica, name, &copy).await?.root,
-            };
-            let Some(root) = root else {
-                return Err(changed_meanwhile(format!(
-                    "another copy of {name}, on {}, cannot be read completely; see `holdfast check checksums {name}`",
-                    copy.place
-                )));
-            };
-            copies.push(RemovedCopy {
-                place: copy.place,
-                content: FileContent { root, ..admitted },
-            });
-        }
-        copies.push(RemovedCopy {
-            place: recorded,
-            content: admitted,
-        });
         Ok(copies)
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use archive_db::DbError;
 use archive_decisions::store::{FileRecord, ReplicaRecord};
 use archive_model::{FileName, NodeKey, ReplicaId, ReplicaKind, Root, VolumeKey};
-use archive_replicas::volumes_in_service;
+use archive_replicas::answering_volumes;
 use archive_rpc::{CallError, CallErrorKind};
 use futures_util::future::join_all;
 
@@ -198,7 +198,7 @@ impl People {
         for (spec, heard) in specs.iter().zip(join_all(asking).await) {
             match heard {
                 Ok(heard) => {
-                    answering.extend(volumes_in_service(&spec.id, &heard));
+                    answering.extend(answering_volumes(&spec.id, &heard));
                     let dead = heard.iter().filter(|node| !node.alive);
                     silent.extend(dead.map(|node| format!("node {} is silent", node.node)));
                 }

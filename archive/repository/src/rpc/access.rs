@@ -156,7 +156,7 @@ impl Access for Door {
             replicas,
             files: counts.files,
             bytes: counts.bytes,
-            below_required: counts.below_required(&standing),
+            below_required: standing.below_required(&counts),
             version,
             anomalies: fields::anomaly_count_messages(&anomalies),
             held: self.preserver.held_at_all().unwrap_or_default(),

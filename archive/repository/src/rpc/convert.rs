@@ -46,12 +46,24 @@ fn statuses(record: &FileRecord, retries: &Times) -> impl Iterator<Item = Replic
     record.replicas.iter().map(status)
 }
 
-/// Writes the state of a file in each replica, and which of its copies count.
-fn vouched(vouched: &FileEvidence<'_>, retries: &Times) -> Vec<wire::ReplicaStatus> {
+/// Writes the state of a file in each replica, and which of its copies count; `silence` says why nobody answers for one
+/// now.
+fn vouched(
+    vouched: &FileEvidence<'_>,
+    retries: &Times,
+    silence: impl Fn(&ReplicaId, &ReplicaRecord) -> Option<String>,
+) -> Vec<wire::ReplicaStatus> {
     let of = |(status, (id, copy)): (ReplicaStatus, (&ReplicaId, &ReplicaRecord))| {
         let Some(doubt) = vouched.doubt_copy(id, copy) else {
+            let reason = silence(id, copy);
+            let standing = if reason.is_none() {
+                CopyStanding::Good
+            } else {
+                CopyStanding::Unverified
+            };
             return ReplicaStatus {
-                standing: Some(CopyStanding::Good),
+                reason,
+                standing: Some(standing),
                 ..status
             };
         };
@@ -82,13 +94,13 @@ fn vouched(vouched: &FileEvidence<'_>, retries: &Times) -> Vec<wire::ReplicaStat
         .collect()
 }
 
-/// Writes the state of a file.
+/// Writes the state of a file, by what is out of service and what is filed.
 pub(super) fn wire_stat(
     row: &AdminRow,
     admitted: String,
-    now: &StandingSnapshot,
-    filed: &[AnomalyRow],
+    (now, filed): (&StandingSnapshot, &[AnomalyRow]),
     retries: &Times,
+    silence: impl Fn(&ReplicaId, &ReplicaRecord) -> Option<String>,
 ) -> wire::StatResponse {
     let content = row.record.content.as_ref();
     let digest = |bytes: Option<&[u8]>| bytes.map(Bytes::copy_from_slice).unwrap_or_default();
@@ -117,6 +129,7 @@ pub(super) fn wire_stat(
                 filed,
             },
             retries,
+            silence,
         ),
     }
 }

@@ -1,8 +1,8 @@
 //! The service `Ingest`.
 
-use archive_decisions::store::Claim;
+use archive_decisions::store::{Claim, ReplicaRecord};
 use archive_ledger::admin::Admin;
-use archive_model::{ArchiveError, Digests, FileName};
+use archive_model::{ArchiveError, Digests, FileName, ReplicaId};
 use archive_proof::{Admission, Envelope};
 use archive_rpc::{CallErrorKind, Identity, IdleTimeout, InvalidMessage, Role};
 use archive_stores::coordinator::Times;
@@ -83,12 +83,33 @@ impl Ingest for Door {
         let filed = filed.map_err(|error| admin_failed(&error))?;
         let now = self.archive.standing.current_snapshot();
         let retries = self.retries.retry_times(&name);
-        let stat = convert::wire_stat(&row, admitted, &now, &filed, &retries);
+        let silence = |id: &ReplicaId, copy: &ReplicaRecord| self.find_silence(id, copy);
+        let stat = convert::wire_stat(&row, admitted, (&now, &filed), &retries, silence);
         Ok(Response::new(stat))
     }
 }
 
 impl Door {
+    /// Returns why nobody answers for a copy now, by the last answers of the monitors; `None` if its node does.
+    fn find_silence(&self, id: &ReplicaId, copy: &ReplicaRecord) -> Option<String> {
+        let nodes = match self.archive.calls.replicas.last_in_service(id) {
+            None => return Some("its monitor has not answered yet".to_owned()),
+            Some(Err(silence)) => return Some(silence.reason),
+            Some(Ok(nodes)) => nodes,
+        };
+        let node = copy.node.as_ref()?;
+        match nodes.iter().find(|heard| heard.node == *node) {
+            None => Some(format!("its monitor does not know node {node}")),
+            Some(heard) if !heard.alive => Some(format!("node {node} is silent")),
+            Some(heard) => {
+                let mut volumes = heard.volumes.iter();
+                let volume = volumes.find(|one| one.volume == copy.volume)?;
+                let problem = volume.problem.as_ref()?;
+                Some(format!("its volume is offline: {problem}"))
+            }
+        }
+    }
+
     /// Reads an admission that a key of this archive signed.
     pub(super) fn read_admission(&self, text: &str) -> Result<Admission, Status> {
         let unusable = |why: String| {

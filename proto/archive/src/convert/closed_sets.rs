@@ -98,7 +98,7 @@ closed_set! {
 
 closed_set! {
     /// Reads whether a copy counts.
-    copy_standing: CopyStanding = wire::CopyStanding { Good, Bad, Accepted }
+    copy_standing: CopyStanding = wire::CopyStanding { Good, Unverified, Bad, Accepted }
 }
 
 closed_set! {

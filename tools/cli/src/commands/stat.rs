@@ -160,7 +160,7 @@ fn condition(replica: &ReplicaStatus) -> String {
     let doubt = replica.doubt.map_or("bad", CopyDoubt::as_str);
     match replica.standing {
         None => "-".to_owned(),
-        Some(CopyStanding::Good) => "good".to_owned(),
+        Some(standing @ (CopyStanding::Good | CopyStanding::Unverified)) => standing.to_string(),
         Some(CopyStanding::Bad) => doubt.to_owned(),
         Some(CopyStanding::Accepted) => format!("{doubt}, accepted"),
     }
