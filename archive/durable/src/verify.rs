@@ -26,7 +26,8 @@ const DONT_CACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 /// A file that is read past the page cache.
 ///
 /// The pages of the file in the cache are dropped when it is opened (dirty pages cannot be: sync first), and read bytes
-/// do not stay there. If the kernel cannot read past the cache, each block is dropped after it was read.
+/// do not stay there. If the kernel cannot read past the cache, each block is dropped after it was read. Not promised:
+/// that the kernel drops a page that another process has mapped or locked.
 #[derive(Debug)]
 pub struct UncachedFile {
     file: File,

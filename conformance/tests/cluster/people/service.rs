@@ -65,11 +65,11 @@ fn a_new_replica_is_filled_from_the_others() {
         let checked = check(cluster, of(Kind::Files)).await.unwrap();
         let report = checked.report("four");
         assert_eq!((report.files, report.intact, report.not_stored), (1, 1, 30));
-        let named = CheckRequest {
+        let of_one = CheckRequest {
             names: vec![names[0].to_string()],
             ..of(Kind::Checksums)
         };
-        let checked = check(cluster, named).await.unwrap();
+        let checked = check(cluster, of_one).await.unwrap();
         let of_replica = |replica| {
             let report = checked.report(replica);
             (report.files, report.intact, report.not_stored)
