@@ -4,19 +4,23 @@
 //! after the client is done; without waiting for the server's first word, a refusal would surface as a broken first
 //! call.
 //!
-//! A channel connects again by itself, with the credentials of that moment. Not promised: retries of calls.
+//! A channel connects again by itself, with the credentials of that moment. A server whose certificate has ended, or was
+//! revoked, is left: it is judged again as soon as the credentials are exchanged, and at intervals. Not promised:
+//! retries of calls.
 
 use std::error::Error;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::{IpAddr, Ipv4Addr, ServerName};
 use rustls::{AlertDescription, CertificateError};
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tonic::codegen::http::Uri;
@@ -25,7 +29,7 @@ use tonic::transport::{Channel, Endpoint};
 use crate::kind::CallErrorKind;
 use crate::limits::RpcLimits;
 use crate::role::shorten_text;
-use crate::tls::Credentials;
+use crate::tls::{Credentials, LoadedCredentials};
 use crate::verify::{ExpectedIdentity, client_config};
 
 /// The reason why there is no connection.
@@ -146,8 +150,81 @@ struct Dialler {
     limits: RpcLimits,
 }
 
-/// The buffer only holds the server's first word; larger reads pass it by.
-type Stream = TokioIo<BufReader<TlsStream<TcpStream>>>;
+/// A connection to a server whose certificate is judged again before each of its bytes is believed.
+struct WatchedStream {
+    /// The buffer only holds the server's first word; larger reads pass it by.
+    stream: BufReader<TlsStream<TcpStream>>,
+    address: String,
+    credentials: Credentials,
+    /// The credentials by which the server was judged last, and when.
+    judged: (Arc<LoadedCredentials>, Instant),
+    /// The longest time between two judgements.
+    recheck: Duration,
+}
+
+impl WatchedStream {
+    /// Judges the server's certificate again if that may have changed.
+    fn judge_server(&mut self) -> io::Result<()> {
+        let current = self.credentials.current_credentials();
+        let (before, at) = &self.judged;
+        if Arc::ptr_eq(before, &current) && at.elapsed() < self.recheck {
+            return Ok(());
+        }
+        let session = self.stream.get_ref().get_ref().1;
+        let chain = session.peer_certificates().unwrap_or_default();
+        if let Err(error) = current.check_chain_again(chain) {
+            tracing::warn!(address = %self.address, %error, "left: the certificate of the server is not good any more");
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, error));
+        }
+        self.judged = (current, Instant::now());
+        Ok(())
+    }
+}
+
+impl AsyncRead for WatchedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.judge_server()?;
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for WatchedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.judge_server()?;
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.judge_server()?;
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+type Stream = TokioIo<WatchedStream>;
 
 impl Dialler {
     fn new(
@@ -219,7 +296,8 @@ impl Dialler {
             .await
             .map_err(unreachable)?;
         tcp.set_nodelay(true).map_err(unreachable)?;
-        let config = client_config(self.credentials.current_credentials(), &self.expected)
+        let loaded = self.credentials.current_credentials();
+        let config = client_config(Arc::clone(&loaded), &self.expected)
             .map_err(|error| self.broken(&error))?;
         // The name is neither sent nor checked: the certificate's role and name decide.
         let nobody = ServerName::IpAddress(IpAddr::V4(Ipv4Addr::from([0, 0, 0, 0])));
@@ -230,7 +308,13 @@ impl Dialler {
         let mut stream = BufReader::with_capacity(64, tls);
         match stream.fill_buf().await {
             Ok([]) => Err(self.broken(&"the connection was closed")),
-            Ok(_first_word) => Ok(TokioIo::new(stream)),
+            Ok(_first_word) => Ok(TokioIo::new(WatchedStream {
+                stream,
+                address: self.address.clone(),
+                credentials: self.credentials.clone(),
+                judged: (loaded, Instant::now()),
+                recheck: self.limits.recheck,
+            })),
             Err(error) => Err(self.explain(&error)),
         }
     }

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::thread::OwnThread;
 
 /// The longest time until an exchange is noticed.
-const PERIOD: Duration = Duration::from_mins(1);
+const PERIOD: Duration = Duration::from_secs(10);
 
 /// The job that reloads exchanged certificates and lists of revoked ones from the disk. After an error the old ones
 /// stay in use.

@@ -301,3 +301,51 @@ async fn revoked_caller_is_cut_off_within_calls() {
     his_stream.next().await.expect("a message").expect("good");
     assert_eq!(call(&bens, "Who").await.expect("answered"), "reader/ben");
 }
+
+/// Fails if a caller goes on believing a server whose certificate was revoked, because their connection was made before.
+#[tokio::test]
+async fn revoked_server_is_left_within_calls() {
+    let world = DoorEnvironment::new("lab");
+    let folder = Folder::new();
+    let none = world
+        .authority
+        .revoke_serials(None, &[], years(2024, 2025).not_before, now())
+        .expect("list");
+    let anna = world.issue(&["reader/anna"], years(2000, 2200));
+    folder.write(&world.pem(&anna, Some(none.clone())));
+    let hers = Credentials::from_files(folder.files(true), now()).expect("credentials");
+    let node = world.issue(&["repository/main"], years(2000, 2200));
+    let own = Credentials::from_pem(&world.pem(&node, None), now()).expect("credentials");
+    let server = TestServer::start(own, RpcLimits::default()).await;
+    let channel = server.channel(&hers).await.expect("connected");
+    let mut stream = give(&channel).await.expect("given");
+    stream.next().await.expect("a message").expect("good");
+
+    let list = world
+        .authority
+        .revoke_serials(
+            Some(&none),
+            &[node.serial],
+            years(2025, 2026).not_before,
+            now(),
+        )
+        .expect("list");
+    folder.write(&world.pem(&anna, Some(list)));
+    hers.reload_files(now()).expect("reloaded");
+    let end = async {
+        loop {
+            match stream.next().await {
+                Some(Ok(_)) => {}
+                end => return end,
+            }
+        }
+    };
+    let end = in_time(end).await;
+    end.expect("an error").expect_err("an error");
+    let refused = call(&channel, "Who").await.expect_err("refused");
+    assert_eq!(
+        CallErrorKind::from_status(&refused),
+        CallErrorKind::Refused,
+        "{refused:?}"
+    );
+}
