@@ -446,8 +446,9 @@ fn add_file(
         at: rule.now,
         who: format!("repository/{}", rule.archive),
         file: Some(row.record.name.clone()),
+        // The states first: as in any other line about a file.
         what: format!(
-            "re-established {source}: {}",
+            "{}; re-established {source}",
             copies.collect::<Vec<_>>().join("; ")
         ),
     };

@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use archive_daemon::{Chance, Clock};
 use archive_decisions::store::{
-    Claim, Effect, FileRecord, FileState, ReplicaSpec, Requester, StoreLimits, StoringEvent,
+    Claim, Effect, FileRecord, FileState, NamePhase, ReplicaSpec, Requester, StoreLimits,
+    StoringEvent,
 };
 use archive_ledger::admin::{Admin, AdminError, AdminRow};
 use archive_ledger::anomalies::Anomalies;
@@ -103,6 +104,8 @@ struct Active {
     seal: Option<Seal>,
     source: Option<Requester>,
     timer: Option<Timestamp>,
+    /// The states in the replicas that the audit trail has; `None` if it has no line of the file.
+    told: Option<String>,
 }
 
 /// The reason why the coordinator ends.
@@ -343,6 +346,8 @@ enum Wake {
 
 impl Active {
     fn restore(row: AdminRow, now: Timestamp, limits: &StoreLimits) -> (Self, Vec<Effect>) {
+        let is_new = row.record.phase == NamePhase::Free;
+        let told = (!is_new).then(|| act::told_states(&row.record));
         let (state, effects) = FileState::restore_state(row.record, now, limits);
         let active = Self {
             state,
@@ -351,6 +356,7 @@ impl Active {
             seal: None,
             source: None,
             timer: None,
+            told,
         };
         (active, effects)
     }

@@ -224,8 +224,7 @@ fn admin_data_are_restored_from_sidecars() {
         for file in ["a", "b"] {
             let said = audit(cluster, file).await.unwrap();
             let told = said.iter().filter(|line| {
-                line.what
-                    .starts_with("re-established from the admission of")
+                line.what.contains("; re-established from the admission of")
                     && line.what.contains("one: upload completed on one-1/")
             });
             assert_eq!(told.count(), 1, "{file}: {said:?}");

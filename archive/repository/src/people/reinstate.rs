@@ -49,6 +49,11 @@ impl People {
         replica: &ReplicaId,
     ) -> Result<(), CallError> {
         self.check_configured(replica)?;
+        if self.archive.standing.current_snapshot().is_retired(replica) {
+            return Err(changed_meanwhile(format!(
+                "replica {replica} is retired: nothing is stored there any more"
+            )));
+        }
         let row = self.known_row(name).await?;
         if is_withdrawn(&row.record, replica) {
             return Ok(());

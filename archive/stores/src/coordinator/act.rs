@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_decisions::store::{Effect, RecordedUpload, Requester};
+use archive_decisions::store::{Effect, FileRecord, RecordedUpload, Requester};
 use archive_ledger::admin::{AdminError, AdminRow, AuditLine};
 use archive_ledger::custody::FileEvidence;
 use archive_model::{ArchiveError, FileName, Groups, ReplicaId};
@@ -58,7 +58,9 @@ impl Coordinator {
                             .admin
                             .put_row(&mut changes, &row)
                             .map_err(AdminError::from)?;
-                        changes.note_line(line);
+                        if let Some(line) = line {
+                            changes.note_line(line);
+                        }
                         is_changed = true;
                         if self.followers.has_followers(name) {
                             followed.push(row.record);
@@ -131,14 +133,14 @@ impl Coordinator {
     }
 
     /// Returns the row of the file as it is now, with the admission signed as soon as the content is known, and its
-    /// line of the trail. The line names who caused the change; what the archive does by itself is its own doing, not
-    /// the depositor's.
+    /// line of the trail, if that would say something new. The line names who caused the change; what the archive does
+    /// by itself is its own doing, not the depositor's.
     fn row(
         &mut self,
         name: &FileName,
         by: Option<&str>,
         now: Timestamp,
-    ) -> Step<(AdminRow, AuditLine)> {
+    ) -> Step<(AdminRow, Option<AuditLine>)> {
         let absent = || CoordinatorError::Absent(name.clone());
         let active = self.files.get_mut(name).ok_or_else(absent)?;
         let record = active.state.record().clone();
@@ -160,12 +162,10 @@ impl Coordinator {
                 .map_err(|error| sign_error(name, &error))?;
             active.admission = Some(envelope.as_str().into());
         }
-        let what = record
-            .replicas
-            .iter()
-            .map(|(id, replica)| format!("{id}: {}", replica.state));
-        let what = what.collect::<Vec<_>>().join("; ");
-        let line = AuditLine {
+        let what = told_states(&record);
+        let is_told = active.told.as_ref() == Some(&what);
+        active.told = Some(what.clone());
+        let line = (!is_told).then(|| AuditLine {
             at: now,
             who: by.map_or_else(
                 || format!("repository/{}", self.parts.archive),
@@ -173,7 +173,7 @@ impl Coordinator {
             ),
             file: Some(name.clone()),
             what,
-        };
+        });
         let admission = active.admission.as_deref().map(str::to_owned);
         let row = AdminRow {
             record,
@@ -363,6 +363,13 @@ impl Coordinator {
         });
         Ok(())
     }
+}
+
+/// Returns the states of a file in its replicas, as the audit trail tells them.
+pub(super) fn told_states(record: &FileRecord) -> String {
+    let copies = record.replicas.iter();
+    let states = copies.map(|(id, copy)| format!("{id}: {}", copy.state));
+    states.collect::<Vec<_>>().join("; ")
 }
 
 fn sign_error(name: &FileName, error: &dyn std::error::Error) -> CoordinatorError {

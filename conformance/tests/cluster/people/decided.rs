@@ -244,7 +244,8 @@ fn adopted_root_is_borne_by_every_matching_copy() {
     });
 }
 
-/// Fails if what the archive did by itself, long after, bears the depositor's name.
+/// Fails if what the archive did by itself, long after, bears the depositor's name, or a line says what the one before
+/// it says.
 #[test]
 fn the_trail_names_who_did_it() {
     on_a_cluster(async |cluster: &mut Cluster| {
@@ -268,6 +269,9 @@ fn the_trail_names_who_did_it() {
         .await;
         let after = trail(cluster, "a").await;
         let copied = &after[before.len()..];
+        // What is remembered again and again is told once.
+        let is_news = |two: &[AuditLineState]| two[0].what != two[1].what;
+        assert!(after.windows(2).all(is_news), "{after:#?}");
         assert!(
             !copied.is_empty() && copied.iter().all(|line| line.who == "repository/kb"),
             "{copied:?}"
