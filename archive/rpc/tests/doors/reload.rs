@@ -314,8 +314,8 @@ async fn revoked_server_is_left_within_calls() {
     let anna = world.issue(&["reader/anna"], years(2000, 2200));
     folder.write(&world.pem(&anna, Some(none.clone())));
     let hers = Credentials::from_files(folder.files(true), now()).expect("credentials");
-    let node = world.issue(&["repository/main"], years(2000, 2200));
-    let own = Credentials::from_pem(&world.pem(&node, None), now()).expect("credentials");
+    let theirs = world.issue(&["repository/main"], years(2000, 2200));
+    let own = Credentials::from_pem(&world.pem(&theirs, None), now()).expect("credentials");
     let server = TestServer::start(own, RpcLimits::default()).await;
     let channel = server.channel(&hers).await.expect("connected");
     let mut stream = give(&channel).await.expect("given");
@@ -325,7 +325,7 @@ async fn revoked_server_is_left_within_calls() {
         .authority
         .revoke_serials(
             Some(&none),
-            &[node.serial],
+            &[theirs.serial],
             years(2025, 2026).not_before,
             now(),
         )
