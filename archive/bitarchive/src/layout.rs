@@ -6,6 +6,7 @@
 
 mod beside;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -148,17 +149,44 @@ impl Layout {
         Ok(true)
     }
 
-    /// Makes every directory of the layout, durably. Existing ones stay.
-    pub fn make_directories(&self) -> Result<(), DiskError> {
+    /// Makes every directory of the layout that is not there, durably, and returns these.
+    pub fn make_directories(&self) -> Result<Vec<PathBuf>, DiskError> {
+        let mut made = Vec::new();
+        let mut ensure = |path: PathBuf| {
+            if directory::entry_kind(&path)?.is_none() {
+                directory::make_unsynced(&path)?;
+                made.push(path);
+            }
+            Ok::<(), DiskError>(())
+        };
         for top in TOP {
-            directory::make_directory(&self.root.join(top))?;
+            ensure(self.root.join(top))?;
         }
         for dir in FileDirectory::all() {
-            directory::make_unsynced(&self.files(dir))?;
-            directory::make_unsynced(&self.meta(dir))?;
+            ensure(self.files(dir))?;
+            ensure(self.meta(dir))?;
         }
-        directory::sync_directory(&self.root.join("files"))?;
-        directory::sync_directory(&self.root.join("meta"))
+        let parents: BTreeSet<&Path> = made.iter().filter_map(|path| path.parent()).collect();
+        for parent in parents {
+            directory::sync_directory(parent)?;
+        }
+        Ok(made)
+    }
+
+    /// Returns whether every directory is there that an act on a file may need.
+    pub(crate) fn has_place(&self, name: &FileName) -> Result<bool, DiskError> {
+        let dir = FileDirectory::for_name(name);
+        for path in [
+            self.files(dir),
+            self.meta(dir),
+            self.incoming(),
+            self.attic(),
+        ] {
+            if directory::entry_kind(&path)?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

@@ -140,11 +140,13 @@ impl NodeService for Door {
         &self,
         request: Request<Streaming<wire::UploadRequest>>,
     ) -> Result<Response<AnswerStream<wire::UploadResponse>>, Status> {
-        let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
-        let clock = self.clock.clone();
-        Ok(self.answer("upload", move |node, answers| {
-            upload::receive_upload(node, &mut steps, answers, &clock)
-        }))
+        let steps = upload::UploadSteps::new(request.into_inner(), self.idle);
+        Ok(upload::answer_upload(
+            &self.tasks,
+            &self.node,
+            steps,
+            &self.clock,
+        ))
     }
 
     async fn read(

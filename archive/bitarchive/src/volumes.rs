@@ -321,12 +321,20 @@ impl Volumes {
         self.state.read().mode
     }
 
-    /// Returns the volume with the most room, if it has room for a file of `size` bytes above the reserve.
-    pub fn choose_volume(&self, size: u64) -> Result<Option<(VolumeId, Layout)>, DiskError> {
+    /// Returns the volume with the most room, if it has room for a file of `size` bytes above the reserve and what is
+    /// promised of it.
+    pub fn choose_volume(
+        &self,
+        size: u64,
+        promised: &BTreeMap<VolumeId, u64>,
+    ) -> Result<Option<(VolumeId, Layout)>, DiskError> {
         let mut best: Option<(u64, VolumeId, Layout)> = None;
         for (id, layout) in self.writable_layouts() {
             let usable = match self.measure_space(layout.root()) {
-                Ok(space) => space.usable_bytes(self.reserve),
+                Ok(space) => {
+                    let promised = promised.get(&id).copied().unwrap_or_default();
+                    space.usable_bytes(self.reserve).saturating_sub(promised)
+                }
                 Err(error) => {
                     self.blame_volume(&id, &error)?;
                     continue;

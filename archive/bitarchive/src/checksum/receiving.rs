@@ -9,6 +9,7 @@
 
 use std::io::Sink;
 use std::mem;
+use std::sync::Arc;
 
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::points::split_groups;
@@ -25,8 +26,8 @@ use crate::error::NodeError;
 /// A file that is being hashed, in the memory of a hundred groups. Dropping this keeps the states from which a later
 /// stream can be resumed.
 #[derive(Debug)]
-pub struct ReceivingFile<'a> {
-    replica: &'a ChecksumReplica,
+pub struct ReceivingFile {
+    replica: Arc<ChecksumReplica>,
     claim: Claim,
     id: UploadId,
     tree: TreeBuilder<Sink>,
@@ -37,12 +38,12 @@ impl ChecksumReplica {
     /// Begins to receive a file, or resumes at the last of `points` that an earlier stream of the upload has reached
     /// while this process lives.
     pub fn begin_receiving(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<ReceivingFile<'_>, NodeError> {
+    ) -> Result<ReceivingFile, NodeError> {
         let claim = Claim::take_name(&self.receiving, name, upload)?;
         if let Some(found) = self.find_entry(name)? {
             return Err(self.name_taken(found));
@@ -50,12 +51,17 @@ impl ChecksumReplica {
         if self.space()?.1 == 0 {
             return Err(NodeError::NoSpace(size));
         }
-        Ok(ReceivingFile::begin(self, claim, upload.clone(), points))
+        Ok(ReceivingFile::begin(
+            Arc::clone(self),
+            claim,
+            upload.clone(),
+            points,
+        ))
     }
 }
 
-impl<'a> ReceivingFile<'a> {
-    fn begin(replica: &'a ChecksumReplica, claim: Claim, id: UploadId, points: &[u64]) -> Self {
+impl ReceivingFile {
+    fn begin(replica: Arc<ChecksumReplica>, claim: Claim, id: UploadId, points: &[u64]) -> Self {
         let left = replica.left.lock().take_states(&id);
         let mut receiving = Self {
             replica,
@@ -125,7 +131,7 @@ impl<'a> ReceivingFile<'a> {
         // Right or wrong, nothing is resumed from here.
         self.points = Points::default();
         let tree = mem::replace(&mut self.tree, TreeBuilder::new(std::io::sink()));
-        let replica = self.replica;
+        let replica = Arc::clone(&self.replica);
         let name = &self.claim.name;
         let admitted = admitted::verify_admission(admission, &replica.options.trust, name)?;
         let tree = tree.finish().map_err(|error| replica.hash_error(error))?;
@@ -146,7 +152,7 @@ impl<'a> ReceivingFile<'a> {
     }
 }
 
-impl Drop for ReceivingFile<'_> {
+impl Drop for ReceivingFile {
     fn drop(&mut self) {
         let points = mem::take(&mut self.points);
         if !points.is_empty() {

@@ -113,7 +113,7 @@ impl NodeAttic {
             .files
             .locks
             .claim_name(name, &claim_for_verb("put-aside", name)?)?;
-        let layout = self.disks.find_layout(volume)?;
+        let layout = self.disks.open_place(volume, name)?;
         let brake = self.choose_brake(name, volume, checksum)?;
         brake.check_rate(now)?;
         let target = layout.target_paths(name);
@@ -188,6 +188,7 @@ impl NodeAttic {
             .files
             .locks
             .claim_name(&name, &claim_for_verb("take-back", &name)?)?;
+        self.disks.ready_place(volume, &layout, &name)?;
         self.files.refuse_taken(&name, None)?;
         let target = layout.target_paths(&name);
         if is_there(&target.file)? {

@@ -97,6 +97,34 @@ impl NodeDisks {
         })
     }
 
+    /// Returns the paths of a volume that is online, for an act that changes what it has of a file. A directory that
+    /// somebody has removed is made again; what else was in it is missing, as the next walk finds.
+    pub(crate) fn open_place(&self, id: &VolumeId, name: &FileName) -> Result<Layout, NodeError> {
+        let layout = self.find_layout(id)?;
+        self.ready_place(id, &layout, name)?;
+        Ok(layout)
+    }
+
+    /// Makes the directories again that a file needs, if somebody has removed them.
+    pub(crate) fn ready_place(
+        &self,
+        id: &VolumeId,
+        layout: &Layout,
+        name: &FileName,
+    ) -> Result<(), NodeError> {
+        if layout.has_place(name)? {
+            return Ok(());
+        }
+        self.restore_directories(id, layout)
+    }
+
+    /// Makes the directories of an online volume again that somebody has removed.
+    fn restore_directories(&self, id: &VolumeId, layout: &Layout) -> Result<(), NodeError> {
+        // Without its label this may be an empty mount point.
+        self.confirm_volume(id, layout)?;
+        make_again(id, layout).map_err(|error| self.blame_disk(id, error))
+    }
+
     pub(crate) fn is_online(&self, id: &VolumeId) -> bool {
         self.volumes
             .find_volume(id)
@@ -244,8 +272,9 @@ impl NodeDisks {
         now: Timestamp,
     ) -> Result<Option<ReconcileReport>, NodeError> {
         let reconciler = self.reconciler(id, layout, now);
-        let settled = self.moves.settle_volume(&self.catalog, id, layout);
-        let found = settled
+        let made = make_again(id, layout).map_err(NodeError::Disk);
+        let found = made
+            .and_then(|()| self.moves.settle_volume(&self.catalog, id, layout))
             .and_then(|()| reconciler.finish_cut_mends())
             .and_then(|()| reconciler.reconcile_volume())
             .and_then(|found| match self.volumes.raise_generation(id, layout) {
@@ -341,6 +370,14 @@ impl NodeDisks {
             tracing::warn!(file = %name, %error, "the manifest is not right until the next start");
         }
     }
+}
+
+/// Makes the directories of a volume again that somebody has removed.
+fn make_again(id: &VolumeId, layout: &Layout) -> Result<(), DiskError> {
+    for made in layout.make_directories()? {
+        tracing::warn!(volume = %id, directory = %made.display(), "it was not there, and was made again; what was in it is missing");
+    }
+    Ok(())
 }
 
 /// Refuses a path that depends on the directory in which the node was started.

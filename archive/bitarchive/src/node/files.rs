@@ -13,10 +13,11 @@ mod mend;
 mod upload;
 mod verify;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archive_durable::{UncachedFile, VolumeProblem};
-use archive_model::{FileName, Mode, NodeId, Root, UploadId};
+use archive_model::{FileName, Mode, NodeId, Root, UploadId, VolumeId};
 use archive_proof::{CopyBytes, ReadAt, TrustFile};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -47,8 +48,8 @@ pub struct NodeFiles {
     pub(crate) locks: Arc<FileLocks>,
     /// What the scrub and others tell each other.
     pub(crate) scrub_age: ScrubAge,
-    /// Locked while a volume is chosen for a file and its room is reserved: two would choose the same room.
-    pub(super) placing: Mutex<()>,
+    /// The bytes of uploads that have a volume, and no reservation on its disk yet: two would choose the same room.
+    promised: Mutex<BTreeMap<VolumeId, u64>>,
 }
 
 impl NodeFiles {
@@ -69,7 +70,7 @@ impl NodeFiles {
             disks,
             locks,
             scrub_age: ScrubAge::default(),
-            placing: Mutex::default(),
+            promised: Mutex::default(),
         }
     }
 

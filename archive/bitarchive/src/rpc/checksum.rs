@@ -153,16 +153,16 @@ fn stays(error: &PutAsideError) -> Status {
 }
 
 impl FileReceiver for ChecksumReplica {
-    type IncomingFile<'a> = ReceivingFile<'a>;
+    type IncomingFile = ReceivingFile;
 
     fn begin(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<ReceivingFile<'_>, NodeError> {
-        Self::begin_receiving(self, upload, name, size, points)
+    ) -> Result<ReceivingFile, NodeError> {
+        self.begin_receiving(upload, name, size, points)
     }
 
     fn earlier(&self, name: &FileName) -> Result<Option<CatalogEntry>, NodeError> {
@@ -174,7 +174,7 @@ impl FileReceiver for ChecksumReplica {
     }
 }
 
-impl IncomingFile for ReceivingFile<'_> {
+impl IncomingFile for ReceivingFile {
     fn name(&self) -> &FileName {
         self.name()
     }

@@ -1,20 +1,22 @@
 //! An upload over the wire: open, ready, start, data, close, stored; or forget instead of close.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use archive_daemon::Clock;
+use archive_daemon::{Clock, Tasks};
 use archive_model::{FileName, Root, UploadId};
 use archive_proof::Envelope;
-use archive_rpc::{CallErrorKind, IdleTimeout, InvalidMessage};
+use archive_rpc::answers::{ROOM, open_answers, send_answer};
+use archive_rpc::{CallErrorKind, IdleTimeout, InvalidMessage, run_blocking};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use jiff::Timestamp;
 use proto_archive::wire::upload_request::Step;
 use proto_archive::{convert as fields, wire};
-use tokio::runtime::Handle;
 use tokio_stream::StreamExt;
-use tonic::{Status, Streaming};
+use tonic::{Response, Status, Streaming};
 
-use super::{Answers, convert, send};
+use super::{AnswerStream, Answers, convert};
 use crate::catalog::{CatalogEntry, Condition};
 use crate::error::NodeError;
 use crate::node::Node;
@@ -22,10 +24,14 @@ use crate::node::Node;
 /// The most points at which a sender may offer to resume: more than an honest one ever offers.
 const MOST_POINTS: usize = 1024;
 
-/// The sender's messages, read on a thread that may block.
+/// The bytes that are taken at once where that many wait: a thread is asked for once for all of them.
+const TURN: usize = 1 << 20;
+
+/// The sender's messages.
 pub(crate) struct UploadSteps {
     stream: IdleTimeout<Streaming<wire::UploadRequest>>,
-    runtime: Handle,
+    /// A message that came behind bytes, and is not taken yet.
+    next: Option<Step>,
 }
 
 impl UploadSteps {
@@ -33,20 +39,47 @@ impl UploadSteps {
     pub(crate) fn new(stream: Streaming<wire::UploadRequest>, idle: Duration) -> Self {
         Self {
             stream: IdleTimeout::new(stream, idle),
-            runtime: Handle::current(),
+            next: None,
         }
     }
 
     /// Waits for the next message. A stream that ends before `close` was cut.
-    fn next(&mut self) -> Result<Step, Status> {
-        let message = self.runtime.block_on(self.stream.next());
-        let message = message.unwrap_or_else(|| {
-            Err(CallErrorKind::Unavailable.to_status("the upload ended before `close`"))
-        })?;
-        Ok(message
-            .step
-            .ok_or_else(|| InvalidMessage::missing_field("step"))?)
+    async fn next(&mut self) -> Result<Step, Status> {
+        match self.next.take() {
+            Some(step) => Ok(step),
+            None => read_step(self.stream.next().await),
+        }
     }
+
+    /// Returns the bytes of a message, and of those behind it that are here already.
+    fn gather(&mut self, first: Bytes) -> Result<Vec<Bytes>, Status> {
+        let mut size = first.len();
+        let mut bytes = vec![first];
+        while size < TURN
+            && let Some(message) = self.stream.next().now_or_never()
+        {
+            match read_step(message)? {
+                Step::Data(more) => {
+                    size += more.len();
+                    bytes.push(more);
+                }
+                other => {
+                    self.next = Some(other);
+                    break;
+                }
+            }
+        }
+        Ok(bytes)
+    }
+}
+
+fn read_step(message: Option<Result<wire::UploadRequest, Status>>) -> Result<Step, Status> {
+    let message = message.unwrap_or_else(|| {
+        Err(CallErrorKind::Unavailable.to_status("the upload ended before `close`"))
+    })?;
+    Ok(message
+        .step
+        .ok_or_else(|| InvalidMessage::missing_field("step"))?)
 }
 
 /// A receiver of files: the disks of a node, or the table of a checksum replica.
@@ -54,20 +87,18 @@ impl UploadSteps {
 /// There are two implementers because both speak the same protocol, with [`receive`], so that a sender need not know to
 /// which of them it talks; and what they do with the bytes differs: a [`Node`] writes them to a volume and publishes a
 /// file, a checksum replica hashes them and writes a row.
-pub(crate) trait FileReceiver {
+pub(crate) trait FileReceiver: Send + Sync + 'static {
     /// A file that is being received.
-    type IncomingFile<'a>: IncomingFile
-    where
-        Self: 'a;
+    type IncomingFile: IncomingFile;
 
     /// Begins to receive a file, or resumes where an earlier stream of the same upload was cut, at one of `points`.
     fn begin(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<Self::IncomingFile<'_>, NodeError>;
+    ) -> Result<Self::IncomingFile, NodeError>;
 
     /// Returns the file as an earlier upload left it, if it is whole: a sender that lost the answer gets it again.
     fn earlier(&self, name: &FileName) -> Result<Option<CatalogEntry>, NodeError>;
@@ -80,7 +111,7 @@ pub(crate) trait FileReceiver {
 ///
 /// Each receiver has its implementer: [`NodeUpload`](crate::NodeUpload) has the bytes on disk, and resumes there also after a
 /// restart; the file of a checksum replica is only the state of a hash in memory.
-pub(crate) trait IncomingFile: Sized {
+pub(crate) trait IncomingFile: Sized + Send + 'static {
     /// Returns the name under which the file will be stored.
     fn name(&self) -> &FileName;
     /// Returns the number of bytes received.
@@ -97,15 +128,36 @@ pub(crate) trait IncomingFile: Sized {
     fn commit(self, admission: &Envelope, now: Timestamp) -> Result<CatalogEntry, NodeError>;
 }
 
-/// Receives one file into any receiver.
-pub(crate) fn receive_upload<I: FileReceiver>(
-    intake: &I,
-    steps: &mut UploadSteps,
-    answers: &Answers<wire::UploadResponse>,
+/// Answers an upload into any receiver.
+pub(crate) fn answer_upload<I: FileReceiver>(
+    tasks: &Tasks,
+    intake: &Arc<I>,
+    steps: UploadSteps,
     clock: &Clock,
+) -> Response<AnswerStream<wire::UploadResponse>> {
+    let (stream, task) = open_answers(ROOM, |answers| {
+        receive_upload(Arc::clone(intake), steps, answers, clock.clone())
+    });
+    tasks.spawn_once("upload", task);
+    Response::new(stream)
+}
+
+/// What a receiver has of a file when its upload begins.
+enum Begun<F> {
+    /// It takes the bytes.
+    Receiving(F),
+    /// It has the file already.
+    Stored(CatalogEntry),
+}
+
+/// Receives one file into any receiver. A thread is held only while there are bytes to write: a slow sender costs none.
+async fn receive_upload<I: FileReceiver>(
+    intake: Arc<I>,
+    mut steps: UploadSteps,
+    answers: Answers<wire::UploadResponse>,
+    clock: Clock,
 ) -> Result<(), Status> {
-    let failed = |error: NodeError| convert::error_status(&error);
-    let Step::Open(open) = steps.next()? else {
+    let Step::Open(open) = steps.next().await? else {
         return Err(InvalidMessage::unexpected_step("open").into());
     };
     let name = fields::file_name("name", &open.name)?;
@@ -117,29 +169,35 @@ pub(crate) fn receive_upload<I: FileReceiver>(
         );
         return Err(InvalidMessage::invalid_field("points", reason).into());
     }
-    let mut upload = match intake.begin(&id, &name, open.size, &open.points) {
-        Err(NodeError::Taken { .. })
-            if let Some(entry) = intake.earlier(&name).map_err(failed)? =>
-        {
-            return send(answers, stored(intake, entry));
+    let size = open.size;
+    let of = (Arc::clone(&intake), id.clone());
+    let begun = in_turn(move || {
+        let (intake, id) = of;
+        match intake.begin(&id, &name, size, &open.points) {
+            Err(taken @ NodeError::Taken { .. }) => {
+                let earlier = intake.earlier(&name)?;
+                earlier.map(Begun::Stored).ok_or(taken)
+            }
+            other => other.map(Begun::Receiving),
         }
-        other => other.map_err(failed)?,
+    });
+    let mut upload = match begun.await? {
+        Begun::Receiving(upload) => upload,
+        Begun::Stored(entry) => return send_answer(&answers, stored(&*intake, entry)).await,
     };
     let ready = wire::upload_response::Ready {
         offset: upload.received(),
         root: fields::root_bytes(&upload.root_so_far()),
     };
-    send(
-        answers,
-        wire::UploadResponse {
-            step: Some(wire::upload_response::Step::Ready(ready)),
-        },
-    )?;
-    let Step::Start(start) = steps.next()? else {
+    let ready = wire::UploadResponse {
+        step: Some(wire::upload_response::Step::Ready(ready)),
+    };
+    send_answer(&answers, ready).await?;
+    let Step::Start(start) = steps.next().await? else {
         return Err(InvalidMessage::unexpected_step("start").into());
     };
     if start.offset < upload.received() {
-        upload = upload.keep(start.offset).map_err(failed)?;
+        upload = in_turn(move || upload.keep(start.offset)).await?;
     }
     if start.offset != upload.received() {
         let reason = format!(
@@ -150,10 +208,20 @@ pub(crate) fn receive_upload<I: FileReceiver>(
         return Err(InvalidMessage::invalid_field("offset", reason).into());
     }
     let admission = loop {
-        match steps.next()? {
-            Step::Data(bytes) => write_next(&mut upload, &bytes, &id, open.size).map_err(failed)?,
+        match steps.next().await? {
+            Step::Data(first) => {
+                let bytes = steps.gather(first)?;
+                let id = id.clone();
+                let writing = in_turn(move || {
+                    for bytes in bytes {
+                        write_next(&mut upload, &bytes, &id, size)?;
+                    }
+                    Ok(upload)
+                });
+                upload = writing.await?;
+            }
             Step::Close(close) => break close.admission,
-            Step::Forget(_) => return upload.discard().map_err(failed),
+            Step::Forget(_) => return in_turn(move || upload.discard()).await,
             Step::Open(_) | Step::Start(_) => {
                 return Err(InvalidMessage::unexpected_step("data, close or forget").into());
             }
@@ -161,8 +229,17 @@ pub(crate) fn receive_upload<I: FileReceiver>(
     };
     let admission = Envelope::parse(admission.as_bytes())
         .map_err(|error| InvalidMessage::invalid_field("admission", error.to_string()))?;
-    let entry = upload.commit(&admission, clock.now()).map_err(failed)?;
-    send(answers, stored(intake, entry))
+    let entry = in_turn(move || upload.commit(&admission, clock.now())).await?;
+    send_answer(&answers, stored(&*intake, entry)).await
+}
+
+/// Runs a piece of work that blocks, to its end even if nobody waits for it any more.
+async fn in_turn<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, NodeError> + Send + 'static,
+) -> Result<T, Status> {
+    run_blocking(work)
+        .await?
+        .map_err(|error| convert::error_status(&error))
 }
 
 /// Writes the next bytes. A sender that sends more than it announced is stopped at the first surplus byte.
@@ -192,15 +269,15 @@ fn stored(intake: &impl FileReceiver, entry: CatalogEntry) -> wire::UploadRespon
 
 /// Received bytes stay when the sender goes away, for the same upload to resume.
 impl FileReceiver for Node {
-    type IncomingFile<'a> = crate::NodeUpload<'a>;
+    type IncomingFile = crate::NodeUpload;
 
     fn begin(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<crate::NodeUpload<'_>, NodeError> {
+    ) -> Result<crate::NodeUpload, NodeError> {
         if points.is_empty() {
             self.files.begin_upload_anew(upload, name, size)
         } else {
@@ -222,7 +299,7 @@ impl FileReceiver for Node {
     }
 }
 
-impl IncomingFile for crate::NodeUpload<'_> {
+impl IncomingFile for crate::NodeUpload {
     fn name(&self) -> &FileName {
         self.name()
     }

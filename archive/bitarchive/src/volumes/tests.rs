@@ -172,7 +172,14 @@ fn failed_sync_poisons_and_full_disk_not() {
         problem(&volumes, "va"),
         Some(VolumeProblem::Poisoned(_))
     ));
-    assert_eq!(volumes.choose_volume(1).unwrap().unwrap().0, id("vb"));
+    assert_eq!(
+        volumes
+            .choose_volume(1, &BTreeMap::new())
+            .unwrap()
+            .unwrap()
+            .0,
+        id("vb")
+    );
     volumes.clear_volume(&id("va")).unwrap();
     assert_eq!(look_again(&volumes), [id("va")]);
     assert_eq!(problem(&open(&machine), "va"), None);
@@ -183,12 +190,27 @@ fn failed_sync_poisons_and_full_disk_not() {
 fn full_or_read_only_volume_is_not_chosen() {
     let machine = with_two_volumes();
     let volumes = open(&machine);
-    assert!(volumes.choose_volume(u64::MAX).unwrap().is_none());
+    assert!(
+        volumes
+            .choose_volume(u64::MAX, &BTreeMap::new())
+            .unwrap()
+            .is_none()
+    );
     volumes.set_mode(&id("va"), Mode::ReadOnly).unwrap();
     volumes.set_mode(&id("vb"), Mode::Draining).unwrap();
-    assert!(volumes.choose_volume(1).unwrap().is_none());
+    assert!(
+        volumes
+            .choose_volume(1, &BTreeMap::new())
+            .unwrap()
+            .is_none()
+    );
     volumes.set_mode(&id("vb"), Mode::ReadWrite).unwrap();
-    assert!(open(&machine).choose_volume(1).unwrap().is_some());
+    assert!(
+        open(&machine)
+            .choose_volume(1, &BTreeMap::new())
+            .unwrap()
+            .is_some()
+    );
 }
 
 /// Fails if a node with a damaged memory accepts any disk at its paths.

@@ -8,6 +8,7 @@
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 
+use archive_durable::VolumeProblem;
 use archive_durable::directory::{self, EntryKind};
 use archive_model::{FileName, VolumeId};
 use jiff::Timestamp;
@@ -44,6 +45,12 @@ impl NodeDisks {
             match walk.compare_names(progress) {
                 Ok(Some(())) => {}
                 Ok(None) => return Ok(None),
+                // It went away.
+                Err(NodeError::Offline { problem, .. })
+                    if !matches!(problem, VolumeProblem::Unseen(_)) =>
+                {
+                    self.refresh_volumes(now)?;
+                }
                 Err(NodeError::Disk(error)) if !error.is_exhausted() => {
                     // A disk that went away is not a disk that fails: its label decides.
                     if self.confirm_volume(&id, &layout).is_ok() {
@@ -85,6 +92,7 @@ struct VolumeWalk<'a> {
 impl VolumeWalk<'_> {
     /// Compares all names. Returns `None` if `progress` stopped it.
     fn compare_names(&self, progress: WalkProgress<'_>) -> Result<Option<()>, NodeError> {
+        self.disks.restore_directories(self.id, self.layout)?;
         // Eight bytes for each name, because the names would not fit into memory.
         let mut on_disk = Vec::new();
         for dir in FileDirectory::all() {

@@ -53,7 +53,7 @@ impl NodeFiles {
         }
         let id = claim_for_verb("adopt", name)?;
         let claim = self.locks.claim_name(name, &id)?;
-        let layout = self.disks.find_layout(volume)?;
+        let layout = self.disks.open_place(volume, name)?;
         self.disks.reconcile_file(volume, &layout, name, now)?;
         let row = self
             .catalog

@@ -77,7 +77,7 @@ impl NodeFiles {
     pub fn begin_mend(&self, order: MendOrder, now: Timestamp) -> Result<Mend<'_>, NodeError> {
         let found = self.pick_copy(&order.name, order.volume.as_ref(), now)?;
         let hold = self.locks.hold_file(&order.name, Work::Mend)?;
-        let layout = self.disks.find_layout(&found.volume)?;
+        let layout = self.disks.open_place(&found.volume, &order.name)?;
         self.disks
             .reconciler(&found.volume, &layout, now)
             .finish_cut_mend(&order.name)?;

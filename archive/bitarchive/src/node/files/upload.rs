@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
 
 use archive_durable::{
     DiskError, OutboardRecord, PublishError, Reservation, Sidecar, SidecarError, Stage, directory,
@@ -33,32 +34,32 @@ use crate::volumes::Volumes;
 /// An upload in progress. Dropping it leaves the received bytes, to be resumed or reaped, and gives back the room that
 /// was reserved for the rest.
 #[derive(Debug)]
-pub struct NodeUpload<'a> {
-    files: &'a NodeFiles,
+pub struct NodeUpload {
+    files: Arc<NodeFiles>,
     claim: Claim,
     id: UploadId,
     volume: VolumeId,
     layout: Layout,
     stage: Stage,
-    room: UploadReservation<'a>,
+    room: UploadReservation,
 }
 
 /// The room that is reserved for an upload. The part that its bytes did not take is given back when this is dropped.
 #[derive(Debug)]
-struct UploadReservation<'a> {
-    disks: &'a NodeDisks,
+struct UploadReservation {
+    disks: Arc<NodeDisks>,
     volume: VolumeId,
     reserved: Option<Reservation>,
 }
 
-impl UploadReservation<'_> {
+impl UploadReservation {
     /// Keeps the room when all bytes are there and durable.
     fn fill(mut self) {
         self.reserved = None;
     }
 }
 
-impl Drop for UploadReservation<'_> {
+impl Drop for UploadReservation {
     fn drop(&mut self) {
         if let Some(Err(error)) = self.reserved.take().map(Reservation::give_back) {
             let error = self.disks.blame_disk(&self.volume, error);
@@ -67,45 +68,78 @@ impl Drop for UploadReservation<'_> {
     }
 }
 
+/// A volume that was chosen for an upload, whose room counts as used until this is dropped: by then the upload has
+/// reserved it on the disk. A disk that hangs meanwhile delays nobody else.
+struct PlacedUpload<'a> {
+    files: &'a NodeFiles,
+    volume: VolumeId,
+    layout: Layout,
+    size: u64,
+}
+
+impl<'a> PlacedUpload<'a> {
+    /// Chooses the volume with the most room.
+    fn choose_volume(files: &'a NodeFiles, size: u64) -> Result<Self, NodeError> {
+        let mut promised = files.promised.lock();
+        let chosen = files.disks.volumes.choose_volume(size, &promised)?;
+        let (volume, layout) = chosen.ok_or(NodeError::NoSpace(size))?;
+        *promised.entry(volume.clone()).or_default() += size;
+        Ok(Self {
+            files,
+            volume,
+            layout,
+            size,
+        })
+    }
+}
+
+impl Drop for PlacedUpload<'_> {
+    fn drop(&mut self) {
+        if let Some(bytes) = self.files.promised.lock().get_mut(&self.volume) {
+            *bytes -= self.size;
+        }
+    }
+}
+
 impl NodeFiles {
     /// Begins to receive a file, or resumes where an earlier stream of the same upload was cut.
     pub fn begin_upload(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
-    ) -> Result<NodeUpload<'_>, NodeError> {
+    ) -> Result<NodeUpload, NodeError> {
         self.receive(upload, name, size, EarlierUpload::Resume(None))
     }
 
     /// Begins as [`NodeFiles::begin_upload`] does, for a sender that can resume at one of `points` only, ascending.
     pub fn begin_upload_at(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         points: &[u64],
-    ) -> Result<NodeUpload<'_>, NodeError> {
+    ) -> Result<NodeUpload, NodeError> {
         self.receive(upload, name, size, EarlierUpload::Resume(Some(points)))
     }
 
     /// Begins to receive a file from its first byte, and forgets what an earlier stream of the same upload left.
     pub fn begin_upload_anew(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
-    ) -> Result<NodeUpload<'_>, NodeError> {
+    ) -> Result<NodeUpload, NodeError> {
         self.receive(upload, name, size, EarlierUpload::Forget)
     }
 
     fn receive(
-        &self,
+        self: &Arc<Self>,
         upload: &UploadId,
         name: &FileName,
         size: u64,
         earlier: EarlierUpload<'_>,
-    ) -> Result<NodeUpload<'_>, NodeError> {
+    ) -> Result<NodeUpload, NodeError> {
         self.disks.refuse_unless_open()?;
         let claim = self.locks.claim_name(name, upload)?;
         self.refuse_taken(name, Some(SecondCopy::Any))?;
@@ -115,33 +149,27 @@ impl NodeFiles {
                     return self.open_upload(claim, volume, layout, size, points);
                 }
                 // The upload begins again on another volume, if one has room for all of it.
-                self.disks
-                    .volumes
-                    .choose_volume(size)?
-                    .ok_or(NodeError::NoSpace(size))?;
+                drop(PlacedUpload::choose_volume(self, size)?);
             }
             Stage::forget_stage(&layout.incoming(), upload.as_str())
                 .map_err(|error| self.disks.blame_disk(&volume, error))?;
         }
-        let _alone = self.placing.lock();
-        let (volume, layout) = self
-            .disks
-            .volumes
-            .choose_volume(size)?
-            .ok_or(NodeError::NoSpace(size))?;
+        let placed = PlacedUpload::choose_volume(self, size)?;
+        let (volume, layout) = (placed.volume.clone(), placed.layout.clone());
         self.open_upload(claim, volume, layout, size, None)
     }
 
     /// Begins to receive a file of `size` bytes, or resumes at the last of `points` that an earlier stream has reached;
     /// without points, wherever it ended.
     fn open_upload(
-        &self,
+        self: &Arc<Self>,
         claim: Claim,
         volume: VolumeId,
         layout: Layout,
         size: u64,
         points: Option<&[u64]>,
-    ) -> Result<NodeUpload<'_>, NodeError> {
+    ) -> Result<NodeUpload, NodeError> {
+        self.disks.ready_place(&volume, &layout, &claim.name)?;
         let id = claim.upload.clone();
         let incoming = layout.incoming();
         let most = |length| match points {
@@ -168,11 +196,11 @@ impl NodeFiles {
             .map_err(|error| self.disks.blame_disk(&volume, error))?;
         Ok(NodeUpload {
             room: UploadReservation {
-                disks: &self.disks,
+                disks: Arc::clone(&self.disks),
                 volume: volume.clone(),
                 reserved: Some(reserved),
             },
-            files: self,
+            files: Arc::clone(self),
             claim,
             id,
             volume,
@@ -219,7 +247,7 @@ impl NodeFiles {
     }
 }
 
-impl NodeUpload<'_> {
+impl NodeUpload {
     /// Returns the number of bytes received, which are whole groups after a resumption.
     pub const fn received(&self) -> u64 {
         self.stage.length()
@@ -403,4 +431,28 @@ pub(super) fn sidecar_text(
         unknown: BTreeMap::new(),
     };
     sidecar.to_json().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::NodeMachine;
+
+    /// Fails if two uploads can choose the same room, or an upload that has chosen keeps others waiting until its disk
+    /// has reserved that.
+    #[test]
+    fn chosen_room_is_promised_until_it_is_reserved() {
+        let machine = NodeMachine::new();
+        let (node, _) = machine.start();
+        let (_, layout) = node.disks.volumes.online_layouts().remove(0);
+        let most = node.disks.volumes.room_on(&layout).unwrap() / 3 * 2;
+        let first = PlacedUpload::choose_volume(&node.files, most).unwrap();
+        let second = PlacedUpload::choose_volume(&node.files, most);
+        assert!(matches!(second, Err(NodeError::NoSpace(_))));
+        drop(PlacedUpload::choose_volume(&node.files, 1).unwrap());
+        drop(first);
+        drop(PlacedUpload::choose_volume(&node.files, most).unwrap());
+        let promised = node.files.promised.lock();
+        assert!(promised.values().all(|bytes| *bytes == 0), "{promised:?}");
+    }
 }

@@ -1,7 +1,6 @@
 //! Uploads that were cut, and senders that can resume at some points only.
 
 use archive_model::GROUP_SIZE;
-use tools_testing::{PATIENCE, eventually_blocking};
 
 use super::*;
 
@@ -117,34 +116,4 @@ fn cut_upload_reserves_nothing() {
     assert!(blocks(&path) < SIZE / 16, "{}", blocks(&path));
     assert_eq!(path.metadata().unwrap().len(), before);
     drop(node);
-}
-
-/// Fails if two uploads can choose the room of one volume before either has reserved it.
-#[test]
-fn volume_is_chosen_and_reserved_at_once() {
-    let machine = NodeMachine::new();
-    let (node, _) = machine.start();
-    // A directory where its outboard belongs: the upload makes its file and fails then, still where the room is
-    // reserved.
-    let file = machine.path("disk/incoming/u");
-    std::fs::create_dir(file.with_extension("bao")).unwrap();
-    let placing = node.files.placing.lock();
-    std::thread::scope(|scope| {
-        let begun = scope.spawn(|| {
-            let id = UploadId::new("u").unwrap();
-            node.files.begin_upload(&id, &name("a"), 1).map(drop)
-        });
-        // As long as the names are held here, an upload that fails cannot give back its name, and goes no further.
-        let names = eventually_blocking("the upload has its name", PATIENCE, || {
-            let names = node.files.locks.receiving.lock();
-            let is_begun = names.contains_key(&name("a")) || begun.is_finished();
-            is_begun.then_some(names)
-        });
-        drop(placing);
-        eventually_blocking("its file is made", PATIENCE, || file.is_file());
-        let is_alone = node.files.placing.try_lock().is_none();
-        drop(names);
-        assert!(begun.join().unwrap().is_err(), "it fails, as prepared");
-        assert!(is_alone, "another one could choose a volume meanwhile");
-    });
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::*;
 use crate::claims::claim_for_verb;
+use crate::layout::FileDirectory;
 
 fn walk(node: &Node) {
     let walked = node
@@ -140,6 +141,58 @@ fn absent_disk_has_lost_nothing() {
         None,
         "nobody poisoned it"
     );
+}
+
+/// Fails if a volume is lost by one of its directories, empty or full, if what was in that is not missed, or if it cannot
+/// be stored again.
+#[test]
+fn directory_that_is_gone_is_made_again() {
+    let files = ["a", "b", "c"];
+    let (machine, mut node) = with_files(&files);
+    let (_, layout) = node.disks.volumes.online_layouts().remove(0);
+    let of = |top: &str| layout.root().join(top);
+    let mut directories = vec![of("files"), of("meta"), of("incoming"), of("attic")];
+    directories.extend(FileDirectory::all().flat_map(|dir| [layout.files(dir), layout.meta(dir)]));
+    for (turn, gone) in directories.iter().enumerate() {
+        let is_lost = |file: &&str| machine.target(file).file.starts_with(gone);
+        let lost: Vec<&str> = files.iter().copied().filter(is_lost).collect();
+        std::fs::remove_dir_all(gone).unwrap();
+        // A check, a start, or a store into it.
+        match turn % 3 {
+            0 => walk(&node),
+            1 => {
+                drop(node);
+                node = machine.start().0;
+            }
+            _ => {
+                let names = (0..).map(|number| format!("new-{turn}-{number}"));
+                let is_in_it = |name: &String| {
+                    let target = machine.target(name);
+                    let is_bucket =
+                        target.file.starts_with(gone) || target.sidecar.starts_with(gone);
+                    is_bucket || turn < 4
+                };
+                let new = names.into_iter().find(is_in_it).unwrap();
+                machine.store(&node, &new, &bytes(9)).unwrap();
+                assert!(gone.is_dir(), "{}", gone.display());
+                walk(&node);
+            }
+        }
+        let volumes = node.disks.volumes.list_volumes();
+        assert_eq!(volumes[0].problem, None, "{}", gone.display());
+        assert!(gone.is_dir(), "{}", gone.display());
+        let word = |file: &&'static str| {
+            let is_lost = lost.contains(file);
+            (*file, if is_lost { "missing" } else { "present" })
+        };
+        let words: Vec<_> = files.iter().map(word).collect();
+        let mut found = conditions(&node);
+        found.retain(|(file, _)| files.contains(&file.as_str()));
+        assert_eq!(found, expected(&words), "{}", gone.display());
+        for file in lost {
+            machine.store(&node, file, &bytes(20_000)).unwrap();
+        }
+    }
 }
 
 /// Fails if a row that is wrong proves that a file is not there, or that it is.

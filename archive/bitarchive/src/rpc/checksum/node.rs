@@ -98,11 +98,13 @@ impl Node for Door {
         &self,
         request: Request<Streaming<wire::UploadRequest>>,
     ) -> Stream<wire::UploadResponse> {
-        let mut steps = upload::UploadSteps::new(request.into_inner(), self.idle);
-        let clock = self.clock.clone();
-        Ok(self.answer("upload", move |replica, answers| {
-            upload::receive_upload(replica, &mut steps, answers, &clock)
-        }))
+        let steps = upload::UploadSteps::new(request.into_inner(), self.idle);
+        Ok(upload::answer_upload(
+            &self.tasks,
+            &self.replica,
+            steps,
+            &self.clock,
+        ))
     }
 
     async fn read(&self, request: Request<wire::ReadRequest>) -> Stream<wire::Segment> {
