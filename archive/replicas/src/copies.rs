@@ -14,6 +14,8 @@ use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
+use crate::dialer::Lane;
+
 use super::{Replicas, gap_is_given_up, gaps_within, is_given_up};
 
 /// The places of a file in a replica, and the parts that did not answer.
@@ -40,7 +42,10 @@ pub struct Segment {
 
 /// The segments of a read from a node.
 #[derive(Debug)]
-pub struct ReadSegments(Streaming<wire::Segment>);
+pub struct ReadSegments {
+    segments: Streaming<wire::Segment>,
+    _lane: Lane,
+}
 
 /// A second read of a whole copy.
 #[derive(Debug)]
@@ -144,16 +149,19 @@ impl Replicas {
         root: &Root,
         Range { start, end }: Range<u64>,
     ) -> Result<ReadSegments, CallError> {
-        let mut client = self.node_client(replica, node).await?;
+        let lane = self.node_lane(replica, node).await?;
         let request = wire::ReadRequest {
             name: name.to_string(),
             root: fields::root_bytes(root),
             start,
             end,
         };
-        let answer = client.read(request).await;
+        let answer = lane.client.clone().read(request).await;
         answer
-            .map(|answer| ReadSegments(answer.into_inner()))
+            .map(|answer| ReadSegments {
+                segments: answer.into_inner(),
+                _lane: lane,
+            })
             .map_err(|error| self.call_failed(replica, node, error))
     }
 
@@ -182,7 +190,7 @@ impl Replicas {
 impl ReadSegments {
     /// Returns the next segment, or `None` at the end.
     pub async fn next(&mut self) -> Result<Option<Segment>, CallError> {
-        Ok(self.0.message().await?.map(|segment| Segment {
+        Ok(self.segments.message().await?.map(|segment| Segment {
             offset: segment.offset,
             length: segment.length,
             encoded: segment.encoded,

@@ -1,8 +1,11 @@
 //! The connections to monitors and nodes, each to the one that bears the name.
 //!
-//! Owns who answers: a node is dialled under its own name, so that another one at its address is refused.
+//! Owns who answers: a node is dialled under its own name, so that another one at its address is refused. Owns also
+//! that streams of bytes keep nothing else waiting: a connection carries a limited number of calls, so these have
+//! connections of their own, as many as they need.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use archive_model::{NodeId, NodeKey, NodeState, ReplicaId};
 use archive_rpc::{
@@ -16,8 +19,31 @@ use tonic::transport::Channel;
 
 use crate::settings::ReplicaSettings;
 
-/// The address where a node was dialled, and the channel to it.
-type DialledNode = (String, NodeClient<Channel>);
+/// The most streams of bytes on one connection: half of what a node accepts there, so that none waits for its turn.
+const STREAMS: usize = 128;
+
+/// The connections to a node at the address where it was dialled.
+#[derive(Debug)]
+struct DialledNode {
+    endpoint: String,
+    /// The connection for all that is no stream of bytes.
+    control: NodeClient<Channel>,
+    lanes: Vec<Lane>,
+}
+
+/// A connection to a node for streams of bytes. Each stream holds a clone until it has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Lane {
+    pub(crate) client: NodeClient<Channel>,
+    users: Arc<()>,
+}
+
+impl Lane {
+    /// Returns the number of streams on it, if the dialer holds it too.
+    fn streams(&self) -> usize {
+        Arc::strong_count(&self.users) - 1
+    }
+}
 
 /// The means of dialling monitors and nodes, and the connections to the nodes.
 #[derive(Debug)]
@@ -63,28 +89,70 @@ impl Dialer {
         endpoint: &str,
     ) -> Result<NodeClient<Channel>, CallError> {
         let mut nodes = self.lock();
-        let key = key(replica, node);
-        if let Some((_, client)) = nodes.get(&key).filter(|(known, _)| known == endpoint) {
-            return Ok(client.clone());
-        }
-        let channel = self.dial(node, endpoint, &self.limits)?;
-        let client = NodeClient::new(channel).max_decoding_message_size(16 << 20);
-        nodes.insert(key, (endpoint.to_owned(), client.clone()));
-        Ok(client)
+        let dialled = self.dialled(&mut nodes, replica, node, endpoint)?;
+        Ok(dialled.control.clone())
     }
 
-    /// Returns the client of a node that was dialled, wherever that was.
-    pub(crate) fn dialled_nodes(
+    /// Returns a connection to a node at an address for a stream of bytes: the one with the fewest streams, or a new
+    /// one if all have many.
+    pub(crate) fn dial_lane(
         &self,
         replica: &ReplicaId,
         node: &NodeId,
-    ) -> Option<NodeClient<Channel>> {
-        let nodes = self.lock();
-        let (_, client) = nodes.get(&key(replica, node))?;
-        Some(client.clone())
+        endpoint: &str,
+    ) -> Result<Lane, CallError> {
+        let mut nodes = self.lock();
+        let dialled = self.dialled(&mut nodes, replica, node, endpoint)?;
+        let least = dialled.lanes.iter().min_by_key(|lane| lane.streams());
+        if let Some(lane) = least.filter(|lane| lane.streams() < STREAMS) {
+            let lane = lane.clone();
+            dialled.lanes.retain(|one| one.streams() > 0);
+            return Ok(lane);
+        }
+        let lane = Lane {
+            client: self.client(node, endpoint)?,
+            users: Arc::default(),
+        };
+        dialled.lanes.push(lane.clone());
+        Ok(lane)
     }
 
-    /// Forgets the client of a node.
+    fn dialled<'a>(
+        &self,
+        nodes: &'a mut BTreeMap<NodeKey, DialledNode>,
+        replica: &ReplicaId,
+        node: &NodeId,
+        endpoint: &str,
+    ) -> Result<&'a mut DialledNode, CallError> {
+        let key = key(replica, node);
+        if nodes
+            .get(&key)
+            .is_none_or(|known| known.endpoint != endpoint)
+        {
+            let dialled = DialledNode {
+                endpoint: endpoint.to_owned(),
+                control: self.client(node, endpoint)?,
+                lanes: Vec::new(),
+            };
+            nodes.insert(key.clone(), dialled);
+        }
+        let absent = || CallErrorKind::Internal.to_error("a node was dialled and is not there");
+        nodes.get_mut(&key).ok_or_else(absent)
+    }
+
+    fn client(&self, node: &NodeId, endpoint: &str) -> Result<NodeClient<Channel>, CallError> {
+        let channel = self.dial(node, endpoint, &self.limits)?;
+        Ok(NodeClient::new(channel).max_decoding_message_size(16 << 20))
+    }
+
+    /// Returns the address at which a node was dialled.
+    pub(crate) fn dialled_endpoint(&self, replica: &ReplicaId, node: &NodeId) -> Option<String> {
+        let nodes = self.lock();
+        let dialled = nodes.get(&key(replica, node))?;
+        Some(dialled.endpoint.clone())
+    }
+
+    /// Forgets the connections to a node.
     pub(crate) fn forget_node(&self, replica: &ReplicaId, node: &NodeId) {
         self.lock().remove(&key(replica, node));
     }
@@ -117,4 +185,38 @@ fn expected(role: Role, name: &str) -> Result<ExpectedIdentity, ConnectError> {
     Grant::new(role, name)
         .map(|grant| ExpectedIdentity::named_grant(&grant))
         .map_err(|error| ConnectError::Address(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use archive_rpc::testing::TestAuthority;
+
+    use super::*;
+
+    /// Fails if streams wait for each other on one connection while there may be another, a new one is made for each,
+    /// or those that nobody uses stay.
+    #[tokio::test]
+    async fn streams_have_as_many_connections_as_they_need() {
+        let credentials = TestAuthority::new().credentials(&["repository/kb"]);
+        let dialer = Dialer::new(credentials, RpcLimits::default());
+        let (replica, node) = ("one".parse().unwrap(), "n-1".parse().unwrap());
+        let lane = || dialer.dial_lane(&replica, &node, "127.0.0.1:1").unwrap();
+        let lanes = || {
+            dialer
+                .lock()
+                .values()
+                .map(|one| one.lanes.len())
+                .sum::<usize>()
+        };
+        let mut streams: Vec<Lane> = (0..3 * STREAMS).map(|_| lane()).collect();
+        assert_eq!(lanes(), 3);
+        streams.truncate(1);
+        drop(lane());
+        assert_eq!(lanes(), 2, "the used one, and that of the last stream");
+        drop(streams);
+        drop(lane());
+        assert_eq!(lanes(), 1);
+        dialer.forget_node(&replica, &node);
+        assert_eq!(lanes(), 0);
+    }
 }

@@ -59,6 +59,7 @@ pub use copies::{
     LocatedCopies, ReadSegments, Segment, VerifiedCopy, VerifyAnswer, admitted_content,
 };
 pub use dialer::Dialer;
+use dialer::Lane;
 pub use listing::ListedCopies;
 use members::Members;
 pub use mend::{MendAnswer, MendCall};
@@ -149,16 +150,31 @@ impl Replicas {
         replica: &ReplicaId,
         node: &NodeId,
     ) -> Result<NodeClient<Channel>, CallError> {
-        if let Some(client) = self.dialer.dialled_nodes(replica, node) {
-            return Ok(client);
+        let endpoint = self.endpoint(replica, node).await?;
+        self.dialer.dial_node(replica, node, &endpoint)
+    }
+
+    /// Returns a connection to a node of the replica for a stream of bytes.
+    pub(crate) async fn node_lane(
+        &self,
+        replica: &ReplicaId,
+        node: &NodeId,
+    ) -> Result<Lane, CallError> {
+        let endpoint = self.endpoint(replica, node).await?;
+        self.dialer.dial_lane(replica, node, &endpoint)
+    }
+
+    /// Returns the address at which a node was dialled, or its present one.
+    async fn endpoint(&self, replica: &ReplicaId, node: &NodeId) -> Result<String, CallError> {
+        if let Some(endpoint) = self.dialer.dialled_endpoint(replica, node) {
+            return Ok(endpoint);
         }
         let nodes = self.nodes_state(replica).await?;
         let found = nodes
             .iter()
             .find(|state| state.node == *node && !state.endpoint.is_empty());
         let silent = || CallErrorKind::Unavailable.to_error(format!("node {node} is silent"));
-        let endpoint = &found.ok_or_else(silent)?.endpoint;
-        self.dialer.dial_node(replica, node, endpoint)
+        Ok(found.ok_or_else(silent)?.endpoint.clone())
     }
 
     /// Notes that a call to a node failed, and returns the error. The node may have moved: its address is asked for
@@ -210,7 +226,7 @@ impl Replicas {
         // name it.
         self.add_members(replica, [&node]);
         Ok(ChosenNode {
-            client: self.dialer.dial_node(replica, &node, &placed.endpoint)?,
+            lane: self.dialer.dial_lane(replica, &node, &placed.endpoint)?,
             node,
         })
     }

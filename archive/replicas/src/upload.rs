@@ -6,21 +6,21 @@
 use archive_model::{FileCopy, FileName, NodeId, Root, UploadId};
 use archive_rpc::{CallError, CallErrorKind};
 use bytes::Bytes;
-use proto_archive::wire::node_client::NodeClient;
 use proto_archive::wire::upload_request::{Close, Forget, Open, Start, Step};
 use proto_archive::wire::upload_response::Step as Answer;
 use proto_archive::{convert as fields, wire};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
-use tonic::transport::Channel;
+
+use crate::dialer::Lane;
 
 /// A node that was chosen for an upload.
 #[derive(Clone, Debug)]
 pub struct ChosenNode {
     /// The node.
     pub node: NodeId,
-    pub(super) client: NodeClient<Channel>,
+    pub(super) lane: Lane,
 }
 
 /// The answer of a node to an opened upload.
@@ -55,6 +55,7 @@ impl Offer {
 pub struct ReplicaUpload {
     steps: mpsc::Sender<wire::UploadRequest>,
     answers: Streaming<wire::UploadResponse>,
+    _lane: Lane,
 }
 
 impl ChosenNode {
@@ -75,7 +76,7 @@ impl ChosenNode {
             points,
         };
         send(&steps, Step::Open(open)).await?;
-        let mut client = self.client.clone();
+        let mut client = self.lane.client.clone();
         let mut answers = client
             .upload(ReceiverStream::new(requests))
             .await?
@@ -85,7 +86,11 @@ impl ChosenNode {
             Answer::Ready(ready) => Ok(UploadOpening::Ready(Offer {
                 offset: ready.offset,
                 root: fields::read_root("root", &ready.root)?,
-                upload: ReplicaUpload { steps, answers },
+                upload: ReplicaUpload {
+                    steps,
+                    answers,
+                    _lane: self.lane.clone(),
+                },
             })),
         }
     }
