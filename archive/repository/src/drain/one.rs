@@ -148,6 +148,8 @@ impl DrainContext {
                 }
                 (DrainStep::PutDamagedAside { old, kept }, row) => {
                     progress.is_old_bad = true;
+                    // Also where the node was the last to know: nobody finds a copy damaged that has left.
+                    self.file_known_damage(source, name).await?;
                     self.prove(source, &row, &kept, progress).await?;
                     let size = recorded_content(&row.record)?.size;
                     let Some(root) = self.read_root(source, name, &old).await? else {
@@ -242,9 +244,7 @@ impl DrainContext {
         if !old.is_some_and(FileCopy::is_present) && located.silent.is_none() {
             // Its damage is filed before anything else is done.
             progress.is_old_bad = true;
-            let look_context = self.look_context();
-            let looking = self.own.look_and_file(&source.replica, name, &look_context);
-            Box::pin(looking).await?;
+            self.file_known_damage(source, name).await?;
         }
         let own = located.copies.iter().filter(|copy| copy.is_readable());
         let own = own
@@ -308,6 +308,17 @@ impl DrainContext {
         // A copy that was there before is proven before a step that relies on it.
         progress.proven = uploaded.read_back.then_some(uploaded.copy.place);
         Ok(())
+    }
+
+    /// Files what the nodes know of the copies.
+    async fn file_known_damage(
+        &self,
+        source: &DrainSource,
+        name: &FileName,
+    ) -> Result<(), CallError> {
+        let look_context = self.look_context();
+        let looking = self.own.look_and_file(&source.replica, name, &look_context);
+        Box::pin(looking).await.map(drop)
     }
 
     /// Has the old copy read whole after a read of it showed damage, and files the result.
