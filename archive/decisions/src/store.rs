@@ -48,7 +48,7 @@ pub struct FileState {
     comparing: BTreeMap<Requester, (Claim, Timestamp)>,
 }
 
-/// The number of failures of a replica in a row.
+/// The failures of a replica in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Failures {
     /// The number of failures.
@@ -56,6 +56,8 @@ struct Failures {
     /// The number of pauses that came to their end. A pause that a depositor cut short by storing again does not make
     /// the next one longer.
     pauses: u32,
+    /// Whether the last failure was that of a copy from another replica.
+    is_starved: bool,
 }
 
 /// A depositor that waits for the answer about the admitted (or about to be admitted) content.
@@ -338,9 +340,12 @@ impl FileState {
     }
 
     /// Lets the first depositor whose stream is untouched send, where nobody sends and no replica could give another a
-    /// copy.
+    /// copy: none has one, or the last copy between replicas failed, perhaps because the only one has rotted.
     fn take_source(&mut self, transition: &mut Transition<'_>) {
-        if self.source.is_some() || self.record.donors().next().is_some() {
+        let is_starved = |id: &ReplicaId| self.failures.get(id).is_some_and(|one| one.is_starved);
+        let has_donor = self.record.donors().next().is_some();
+        if self.source.is_some() || (has_donor && self.awaited().any(ReplicaActivity::is_under_way))
+        {
             return;
         }
         // No node was given an admission yet: a probe cannot find anything, so that none is waited for.
@@ -364,7 +369,7 @@ impl FileState {
         let targets = self
             .open_replicas()
             .into_iter()
-            .filter(is_target)
+            .filter(|id| is_target(id) && (!has_donor || is_starved(id)))
             .collect::<Vec<_>>();
         // A stream into replicas that are not required alone would be in vain: the answer would not wait for it.
         let any_will_do = self.any_will_do();

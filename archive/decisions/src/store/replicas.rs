@@ -269,6 +269,8 @@ impl FileState {
                 replica.node = None;
             }
             self.change_state(id, ReplicaState::UploadFailed(reason), transition.now);
+            let is_starved = matches!(self.current_activity(id), ReplicaActivity::Copying(_));
+            self.failures.entry(id.clone()).or_default().is_starved = is_starved;
             // A failure that is reported repeatedly must not put off the next probe.
             if !matches!(self.current_activity(id), ReplicaActivity::Resting(_)) {
                 self.rest_replica(id, transition);

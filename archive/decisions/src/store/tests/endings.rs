@@ -228,6 +228,44 @@ fn name_held_by_unknown_files_names_adopt() {
     }
 }
 
+/// Fails if a depositor who still has a file is not let send it where the only copy gives no bytes, or is let send it
+/// where the other replica is only away.
+#[test]
+fn file_that_no_copy_gives_is_accepted_from_depositor_again() {
+    use Step::{Absent, AskSame, Completed, DataUploaded, Failed, ReceivedSame};
+    let all = [AskSame, ReceivedSame, Completed(0), Failed(1)];
+    let mut world = after("BB", &all);
+    assert!(world.unanswered.is_empty() && world.state.source.is_none());
+    world.step(AskSame);
+    world.step(Failed(1));
+    assert!(world.unanswered.is_empty(), "it is away");
+    for _ in 0..2 {
+        world.step(AskSame);
+        world.step(Absent(1));
+        let activity = world.state.current_activity(&world.ids[1]);
+        assert!(
+            matches!(activity, ReplicaActivity::Copying(_)),
+            "{activity:?}"
+        );
+        assert!(world.state.source.is_none(), "a copy is tried first");
+        world.step(Failed(1));
+        assert!(
+            world.state.source.is_some(),
+            "it may send: {:?}",
+            world.state
+        );
+        world.step(Failed(1));
+        assert!(world.unanswered.is_empty(), "once");
+    }
+    world.step(AskSame);
+    world.step(Absent(1));
+    world.step(Failed(1));
+    world.step(ReceivedSame);
+    world.step(DataUploaded(1));
+    world.step(Completed(1));
+    assert!(world.unanswered.is_empty() && world.state.record.is_acknowledged());
+}
+
 /// Fails if a depositor that stores again and again puts off what the archive does by itself.
 #[test]
 fn storing_again_does_not_prolong_the_pause() {
