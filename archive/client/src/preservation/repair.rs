@@ -64,7 +64,10 @@ impl TryFrom<wire::RepairResponse> for Repair {
         let outcome = convert::repair_outcome("outcome", message.outcome)?;
         let (file, anomaly) = match message.anomaly {
             None => (None, None),
-            Some(bare) if outcome == RepairOutcome::Nothing && bare.id.is_empty() => {
+            Some(bare)
+                if bare.id.is_empty()
+                    && matches!(outcome, RepairOutcome::Nothing | RepairOutcome::Waiting) =>
+            {
                 (Some(convert::file_name("file", &bare.file)?), None)
             }
             Some(anomaly) => {
@@ -184,7 +187,7 @@ mod tests {
         assert!(!wire::RepairRequest::from(&some).all);
     }
 
-    /// Fails if a repair that found nothing to do loses the name of its file, or one that is said to be done names no
+    /// Fails if a repair that found nothing to do, or could not look, loses the name of its file, or one that is said to be done names no
     /// filed anomaly.
     #[test]
     fn repair_names_file_without_anomaly() {
@@ -196,9 +199,11 @@ mod tests {
             }),
             ..wire::RepairResponse::default()
         };
-        let nothing = Repair::try_from(bare(Outcome::Nothing)).unwrap();
-        assert_eq!(nothing.file, Some(FileName::new("a").unwrap()));
-        assert_eq!(nothing.anomaly, None);
+        for outcome in [Outcome::Nothing, Outcome::Waiting] {
+            let nothing = Repair::try_from(bare(outcome)).unwrap();
+            assert_eq!(nothing.file, Some(FileName::new("a").unwrap()));
+            assert_eq!(nothing.anomaly, None);
+        }
         assert!(
             Repair::try_from(bare(Outcome::Repaired)).is_err(),
             "what was repaired was filed"

@@ -49,7 +49,8 @@ impl Preservation for Door {
         request: Request<wire::RepairRequest>,
     ) -> Result<Response<AnswerStream<wire::RepairResponse>>, Status> {
         let who = acting(&request, Role::Officer)?;
-        let job = repair::RepairJob::new(&request.into_inner(), who)?;
+        let mut job = repair::RepairJob::new(&request.into_inner(), who)?;
+        job.look_first(self).await?;
         job.allow_repair(self).await?;
         let door = self.clone();
         Ok(self.answer_until_stop("repair", |answers| async move {

@@ -21,6 +21,9 @@ use tools_terminal::session::Session;
 
 /// Repair the anomalies that are filed
 ///
+/// Files that are named are first looked for in every replica, so that a copy that has gone since the last check is
+/// repaired too; their bytes are not read again: `holdfast check checksums` does that.
+///
 /// A missing file is copied from another replica; of a damaged file only the damaged groups are copied, each with its
 /// proof. A donor is read again before it is believed. Replaced groups and files go to the attic. A file with bytes
 /// that are intact in no replica is not touched, and these bytes are named. Needs the role officer.

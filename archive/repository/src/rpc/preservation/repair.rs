@@ -1,13 +1,15 @@
 //! The repairs that a person asked for, one after the other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::ready;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::FileName;
-use archive_rpc::{CallErrorKind, InvalidMessage};
+use archive_model::{FileName, Finder};
+use archive_rpc::{CallError, CallErrorKind, InvalidMessage};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use proto_archive::wire::anomaly_state::State;
 use proto_archive::wire::repair_response::Outcome;
 use proto_archive::{convert as fields, wire};
@@ -18,15 +20,21 @@ use super::super::{admin_failed, send_answer};
 use super::anomalies::wire_state;
 use super::{Answers, Door};
 use crate::mending::{RepairContext, RepairSelection};
+use crate::preserver::LookContext;
 
 /// The time between two reports of progress.
 const PROGRESS: Duration = Duration::from_secs(1);
+
+/// The most looks at a time.
+const LOOKS: usize = 8;
 
 /// A request for repairs.
 pub(super) struct RepairJob {
     which: RepairSelection,
     repair_context: RepairContext,
     confirm: u64,
+    /// Of the named files those that nobody could look for everywhere, with the reason.
+    unseen: BTreeMap<FileName, String>,
 }
 
 impl RepairJob {
@@ -58,7 +66,44 @@ impl RepairJob {
                 is_dry: request.dry_run,
             },
             confirm: request.confirm,
+            unseen: BTreeMap::new(),
         })
+    }
+
+    /// Looks where the named files are now: a copy that has gone since the last check is repaired, too.
+    pub(super) async fn look_first(&mut self, door: &Door) -> Result<(), Status> {
+        let RepairSelection::Names(names) = &self.which else {
+            return Ok(());
+        };
+        let look_context = LookContext {
+            who: Arc::clone(&self.repair_context.who),
+            finder: Finder::Check,
+            is_second: false,
+        };
+        let replicas = door.archive.in_service();
+        let places = names.iter().flat_map(|name| {
+            let replicas = replicas.iter();
+            replicas.map(move |replica| (name.clone(), replica.id.clone()))
+        });
+        let looks = places
+            .collect::<Vec<_>>()
+            .into_iter()
+            .map(|(name, replica)| {
+                let look_context = &look_context;
+                async move {
+                    let looking = door.preserver.look_and_file(&replica, &name, look_context);
+                    let (seen, _) = looking.await?;
+                    let silent = seen.located.silent;
+                    let unseen = silent.map(|why| (name, format!("replica {replica}: {why}")));
+                    Ok::<_, CallError>(unseen)
+                }
+            });
+        let unseen = stream::iter(looks).buffer_unordered(LOOKS);
+        self.unseen = unseen
+            .try_filter_map(|unseen| ready(Ok(unseen)))
+            .try_collect()
+            .await?;
+        Ok(())
     }
 
     /// Checks that the brake allows the repairs. A dry run is always allowed.
@@ -102,11 +147,22 @@ impl RepairJob {
                 unknown.push(name.to_string());
                 continue;
             }
-            let what = format!(
-                "{name} has no open anomaly; `holdfast check checksums {name}` reads its copies again"
-            );
+            let (outcome, what) = match self.unseen.get(&name) {
+                Some(why) => (
+                    Outcome::Waiting,
+                    format!(
+                        "{name} has no open anomaly, and could not be looked for everywhere: {why}"
+                    ),
+                ),
+                None => (
+                    Outcome::Nothing,
+                    format!(
+                        "{name} has no open anomaly; `holdfast check checksums {name}` reads its copies again"
+                    ),
+                ),
+            };
             let nothing = wire::RepairResponse {
-                outcome: Outcome::Nothing.into(),
+                outcome: outcome.into(),
                 what,
                 anomaly: Some(wire::AnomalyState {
                     file: name.to_string(),
