@@ -21,7 +21,7 @@ use std::sync::Arc;
 use archive_decisions::repair::{Patient, RepairPlan, plan_repair};
 use archive_decisions::store::Content;
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, CopyPlace, FileCopy, RepairOutcome, ReplicaId};
+use archive_model::{AnomalyKind, CopyPlace, FileContent, FileCopy, RepairOutcome, ReplicaId};
 use archive_rpc::CallError;
 use archive_stores::assemble::WantedFile;
 
@@ -220,8 +220,9 @@ impl Preserver {
                     .await
             }
             AnomalyKind::Unexpected => {
-                let admitted = self.give_admission(row, &content, repair_context).await?;
-                Ok(SecondLook::Done(admitted))
+                let content = FileContent::from(&content);
+                let giving = self.give_admission(&row.file, &row.replica, content, repair_context);
+                Ok(SecondLook::Done(Box::pin(giving).await?))
             }
             AnomalyKind::Duplicate(_) => {
                 let tidying = Box::pin(self.put_surplus_aside(row, &content, repair_context));

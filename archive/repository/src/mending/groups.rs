@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use archive_decisions::repair::{ContentState, RepairPlan, ReplicaContent};
 use archive_model::{
-    AnomalyKind, CopyPlace, CopySelector, FileCopy, FileName, Finder, Groups, MendOrder, NodeId,
-    NodeKey, ReplicaId,
+    AnomalyKind, CopyPlace, CopySelector, FileContent, FileCopy, FileName, Finder, Groups,
+    MendOrder, NodeId, NodeKey, ReplicaId,
 };
 use archive_replicas::{MendAnswer, MendCall};
 use archive_rpc::{CallError, CallErrorKind};
@@ -97,6 +97,15 @@ impl Preserver {
         let look_context = self.look_context(repair_context);
         self.file_verified(replica, file, copy, &look_context)
             .await?;
+        if copy.is_unexpected() {
+            // Its sidecar is another file's, or cannot be read.
+            let content = FileContent {
+                root: order.root,
+                size: case.patient.size,
+            };
+            let giving = self.give_admission(file, replica, content, repair_context);
+            return Ok(Box::pin(giving).await?.outcome);
+        }
         Ok(if copy.is_present() {
             RepairOutcome::Repaired
         } else {

@@ -3,10 +3,9 @@
 //! The node reads the file whole first: only a file with the admitted root and size becomes a copy again. Other bytes
 //! are left as they are, for people.
 
-use archive_decisions::store::{Content, StoringEvent};
+use archive_decisions::store::StoringEvent;
 use archive_ledger::admin::AdminRow;
-use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{AnomalyKind, FileCopy, FileName, ReplicaId};
+use archive_model::{AnomalyKind, FileContent, FileCopy, FileName, ReplicaId};
 use archive_replicas::admitted_content;
 use archive_rpc::{CallError, CallErrorKind};
 
@@ -28,12 +27,11 @@ impl Preserver {
     /// Gives an unexpected file its admission, if the bytes match the admission.
     pub(super) async fn give_admission(
         &self,
-        row: &AnomalyRow,
-        content: &Content,
+        file: &FileName,
+        replica: &ReplicaId,
+        content: FileContent,
         repair_context: &RepairContext,
     ) -> Result<RepairReport, CallError> {
-        let file = &row.file;
-        let replica = &row.replica;
         let admin = self.archive.admin.clone();
         let name = file.clone();
         let known = with_tables(move || admin.file(&name)).await?;
@@ -121,7 +119,7 @@ impl Preserver {
 }
 
 /// Returns the unexpected file, if it is the only one of its name and there is no copy of the content beside it.
-fn only_stranger<'a>(copies: &'a [FileCopy], content: &Content) -> Option<&'a FileCopy> {
+fn only_stranger(copies: &[FileCopy], content: FileContent) -> Option<&FileCopy> {
     let is_copy = |copy: &FileCopy| copy.is_readable() && copy.root == Some(content.root);
     let mut strangers = copies.iter().filter(|copy| copy.is_unexpected());
     let only = strangers.next()?;

@@ -73,13 +73,17 @@ impl Preserver {
         // Recorded before it is done: no act may be missing from the trail.
         self.note_repair(file, repair_context, what).await?;
         for place in &surplus {
+            let calls = &self.archive.calls;
+            // As it is now: it may have rotted, and leaves all the same.
+            let selector = place.copy_selector(replica);
+            let reading = calls.verify_copy(selector, file, calls.stall, |_| {});
+            let Some(root) = reading.await?.root else {
+                let what = format!("{place} cannot be read completely; {kept} is good");
+                return Ok(RepairReport::new(RepairOutcome::Officer, what));
+            };
             let volume = place.in_replica(replica);
-            let moving =
-                self.archive
-                    .calls
-                    .replicas
-                    .put_aside(&volume, file, &content.root, &cause);
-            let aside = match self.archive.calls.reading_call(content.size, moving).await {
+            let moving = calls.replicas.put_aside(&volume, file, &root, &cause);
+            let aside = match calls.reading_call(content.size, moving).await {
                 Ok(aside) => aside,
                 Err(error) => {
                     let what = format!("the node did not move it into the attic: {}", error.reason);

@@ -281,7 +281,12 @@ impl Mend<'_> {
         };
         let mut entry = replacing.entry.clone();
         entry.row.verified = Some(now);
-        entry.row.condition = Condition::Present;
+        // The bytes are right; whether their sidecar admits them is another question.
+        let sidecar = replacing.layout.target_paths(&entry.name).sidecar;
+        entry.row.condition = match reconcile::read_sidecar(&sidecar, &entry.name, &files.trust)? {
+            Ok(_) => Condition::Present,
+            Err(why) => Condition::Unexpected { why },
+        };
         files.catalog.put_entries(std::slice::from_ref(&entry))?;
         tracing::info!(file = %entry.name, volume = %entry.volume, groups = count, attic = attic.as_deref(), "mended");
         Ok(MendReport {
