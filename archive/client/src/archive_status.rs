@@ -31,6 +31,8 @@ pub struct ArchiveStatus {
     pub held: Option<String>,
     /// The volumes and nodes that are being drained, or are drained and not retired yet.
     pub drains: Vec<Drain>,
+    /// What is wrong with the repository itself.
+    pub problems: Vec<String>,
 }
 
 /// The status of a replica.
@@ -77,6 +79,11 @@ impl TryFrom<wire::StatusResponse> for ArchiveStatus {
                 .iter()
                 .map(convert::read_drain)
                 .collect::<Result<_, _>>()?,
+            problems: message
+                .problems
+                .iter()
+                .map(|text| visible_text(text))
+                .collect(),
         })
     }
 }

@@ -170,7 +170,7 @@ impl DbError {
     pub(crate) fn breaks_writing(&self) -> bool {
         match self {
             Self::Damaged { .. } => true,
-            Self::Io { what, .. } => !what.contains("No space left on device"),
+            Self::Io { .. } => !self.is_full_disk(),
             Self::Behind { .. }
             | Self::Other { .. }
             | Self::Busy { .. }
@@ -180,6 +180,11 @@ impl DbError {
             | Self::NoTable { .. }
             | Self::SyncedOnly { .. } => false,
         }
+    }
+
+    /// Returns whether the disk has no room.
+    pub fn is_full_disk(&self) -> bool {
+        matches!(self, Self::Io { what, .. } if what.contains("No space left on device"))
     }
 
     /// Returns whether it helps to destroy the database and fill it again from elsewhere.

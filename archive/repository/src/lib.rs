@@ -11,6 +11,7 @@
 //!
 //! - `tables` (the way to the ledger from where nothing may block), `claims` (who acts on which file), `archive` (the
 //!   handles that all actors share);
+//! - `room` (on the disk of the admin data);
 //! - who is there: `membership` (which nodes and volumes each replica has), `attention` (their incidents, for
 //!   operators);
 //! - keeping: `preserver` (a look at one name), `checking` (a whole replica), `mending` (a repair), `automatic` and
@@ -36,6 +37,7 @@ mod metrics;
 mod people;
 mod preserver;
 pub mod restore;
+mod room;
 mod rpc;
 mod schedule;
 pub mod serve;

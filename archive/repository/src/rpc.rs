@@ -15,7 +15,7 @@ mod salvage;
 
 use std::sync::Arc;
 
-use archive_daemon::Notifier;
+use archive_daemon::{Gauge, Notifier};
 use archive_jobs::Batches;
 use archive_model::limits::MOST_GATHERED_LISTINGS;
 use archive_proof::{SigningKey, TrustFile};
@@ -36,6 +36,7 @@ use crate::automatic::Volumes;
 use crate::drain::DrainBoard;
 use crate::people::People;
 use crate::preserver::Preserver;
+use crate::room::Room;
 use crate::settings::RepositorySettings;
 use crate::tables::admin_failed;
 
@@ -53,6 +54,9 @@ pub(crate) struct Door {
     pub(crate) batches: Batches,
     pub(crate) retries: Retries,
     pub(crate) stores: Stores,
+    pub(crate) room: Room,
+    /// Is 1 while nothing is appended to the audit log.
+    pub(crate) audit_refused: Gauge,
     pub(crate) people: Arc<People>,
     /// The permits to list a replica.
     pub(crate) listings: Arc<Semaphore>,

@@ -5,7 +5,7 @@ mod open;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use archive_daemon::{Daemon, Notifier, StartError, Starting};
+use archive_daemon::{Daemon, Gauge, Notifier, StartError, Starting};
 use archive_jobs::{Batches, RetentionWorker};
 use archive_ledger::admin::JobLedger;
 use archive_ledger::audit::{TrailWriter, WriterParts};
@@ -36,6 +36,7 @@ use crate::membership::Membership;
 use crate::metrics::Instruments;
 use crate::people::{ExpiryWorker, People};
 use crate::preserver::Preserver;
+use crate::room::{Room, RoomWorker};
 use crate::rpc::{Door, repository_services};
 use crate::schedule::Schedule;
 use crate::settings::Settings;
@@ -76,6 +77,8 @@ async fn start(settings: Settings, daemon: Daemon) -> Result<SocketAddr, StartEr
         batches,
         retries,
         stores: start.transfers.stores.clone(),
+        room: start.room.clone(),
+        audit_refused: start.audit_refused.clone(),
         people,
         listings: Door::call_places(),
         followers: Door::follower_places(),
@@ -91,6 +94,9 @@ struct Start {
     secrets: Secrets,
     archive: Archive,
     transfers: Transfers,
+    room: Room,
+    /// Is 1 while nothing is appended to the audit log.
+    audit_refused: Gauge,
 }
 
 impl Start {
@@ -149,12 +155,19 @@ impl Start {
             tasks: daemon.tasks.clone(),
             chance: daemon.chance.clone(),
         };
+        let audit_refused = daemon.metrics.gauge(
+            "repository_audit_log_refused",
+            "Whether the audit log was changed or damaged, or its disk is full, so that nothing is appended to it",
+            &[],
+        )?;
         let start = Self {
             settings,
             daemon,
             secrets,
             archive,
             transfers,
+            room: Room::default(),
+            audit_refused,
         };
         Ok((start, messages))
     }
@@ -224,6 +237,13 @@ impl Start {
         let notify = &self.settings.notify;
         let notifier =
             Notifier::start_notifier(&source, notify, &self.daemon, Arc::new(incidents))?;
+        let room = RoomWorker::new(
+            self.room.clone(),
+            self.settings.repository.data.clone(),
+            self.settings.repository.reserve.bytes(),
+            notifier.clone(),
+        );
+        self.daemon.workers.spawn_worker(room)?;
         self.audit_trail(&notifier)?;
         self.daily_export(&notifier)?;
         if !notifier.is_silent() {
@@ -239,11 +259,6 @@ impl Start {
 
     /// Starts the worker that writes the audit trail into files.
     fn audit_trail(&self, notifier: &Notifier) -> Result<(), StartError> {
-        let refused = self.daemon.metrics.gauge(
-            "repository_audit_log_refused",
-            "Whether the audit log was changed or damaged, so that nothing is appended to it",
-            &[],
-        )?;
         Ok(self
             .daemon
             .workers
@@ -251,7 +266,7 @@ impl Start {
                 admin: self.archive.admin.clone(),
                 directory: self.settings.repository.data.join("audit"),
                 notifier: notifier.clone(),
-                refused,
+                refused: self.audit_refused.clone(),
                 clock: self.daemon.clock.clone(),
                 stop: self.daemon.tasks.stop_token(),
             }))?)

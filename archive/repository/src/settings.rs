@@ -68,6 +68,14 @@ pub struct RepositorySettings {
     /// A replica that accepts no byte for this long is dropped from the transfer, and gets the file later.
     #[serde(default = "stall")]
     pub stall: Period,
+    /// The bytes a second that a depositor has to send, measured over a minute: one that sends fewer holds a place for
+    /// nothing, and is dropped; what has arrived stays, so that it goes on from there. 0 turns that off.
+    #[serde(default = "least_rate")]
+    pub least_rate: ByteSize,
+    /// The bytes that stay free on the disk of the admin data: below that nothing new is stored, and reads, checks and
+    /// repairs go on.
+    #[serde(default = "reserve")]
+    pub reserve: ByteSize,
     /// Whether MD5 is computed for every file, also if the depositor gave none.
     #[serde(default)]
     pub md5: bool,
@@ -218,6 +226,14 @@ impl Default for DrainSettings {
 
 const fn stall() -> Period {
     Period::from_secs(30)
+}
+
+const fn least_rate() -> ByteSize {
+    ByteSize::from_bytes(100)
+}
+
+const fn reserve() -> ByteSize {
+    ByteSize::from_bytes(1_000_000_000)
 }
 
 const fn export() -> Period {

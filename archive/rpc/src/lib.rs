@@ -13,7 +13,7 @@
 //!   that were refused.
 //! - [`browser`]: the one door without client certificates, for browsers; its certificates are chosen by host.
 //! - [`answers`], [`patience`]: answers to callers and browsers that may not read them; `page` bounds the messages of a
-//!   long answer; [`idle`], [`invalid`], [`text`], [`kind`]: streams that stall, messages that are wrong, texts fit for
+//!   long answer; [`idle`], `pace`, [`invalid`], [`text`], [`kind`]: streams that stall or are too slow, messages that are wrong, texts fit for
 //!   people, errors that keep their kind; `status` carries the kind over the wire, and `call_error` is such an error
 //!   away from it; `blocking` runs work that blocks.
 //! - [`steps`], [`peer`]: the client's end: answers that come one by one, and the words for a call that failed.
@@ -44,6 +44,7 @@ pub mod idle;
 pub mod invalid;
 pub mod kind;
 pub mod limits;
+mod pace;
 mod page;
 pub mod patience;
 pub mod peer;
@@ -72,6 +73,7 @@ pub use idle::IdleTimeout;
 pub use invalid::InvalidMessage;
 pub use kind::CallErrorKind;
 pub use limits::RpcLimits;
+pub use pace::LeastRate;
 pub use page::Page;
 pub use patience::PatientWriter;
 pub use peer::Peer;

@@ -10,6 +10,7 @@ mod admit;
 mod apply;
 mod doubt;
 mod followers;
+mod full;
 mod paging;
 mod refusal;
 mod retries;

@@ -154,6 +154,7 @@ impl FakeArchive {
             anomalies: std::collections::BTreeMap::new(),
             held: None,
             drains: Vec::new(),
+            problems: Vec::new(),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use archive_db::DbError;
-use archive_durable::DiskError;
+use archive_durable::{DiskError, DiskSeverity};
 
 /// The reason why the admin data cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -55,14 +55,39 @@ pub enum AdminError {
         /// The error of the database.
         error: Box<DbError>,
     },
+    /// The disk has no room, also not for what opening the data writes.
+    #[error("{error}; free some room on the disk of {}, then start again: nothing is lost", .data.display())]
+    Full {
+        /// The directory of the database.
+        data: PathBuf,
+        /// The error of the database.
+        error: Box<DbError>,
+    },
 }
 
 impl AdminError {
+    /// Returns whether the disk has no room: the same change can be written once there is some.
+    pub fn is_full_disk(&self) -> bool {
+        match self {
+            Self::Database(error) => error.is_full_disk(),
+            Self::Disk(error) => error.severity() == DiskSeverity::NoSpace,
+            Self::Full { .. } => true,
+            Self::Absent(_)
+            | Self::Stamp { .. }
+            | Self::Unstamped(_)
+            | Self::Places(_)
+            | Self::Damaged { .. } => false,
+        }
+    }
+
     /// Returns the error of a database that could not be opened: what to do depends on whether it is damaged.
     pub(super) fn from_open(data: PathBuf, error: DbError) -> Self {
         if error.is_damage() {
             let error = Box::new(error);
             Self::Damaged { data, error }
+        } else if error.is_full_disk() {
+            let error = Box::new(error);
+            Self::Full { data, error }
         } else {
             Self::Database(error)
         }

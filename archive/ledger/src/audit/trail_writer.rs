@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use archive_daemon::{Clock, Gauge, Notifier, Worker, WorkerStep, WorkerStepError};
+use archive_durable::DiskSeverity;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause before a log that was refused is looked at again.
 const REFUSED: Duration = Duration::from_mins(10);
+
+/// The pause before the next try while the disk is full.
+const FULL: Duration = Duration::from_secs(10);
 
 /// The time between two readings of the whole log while the repository runs.
 const AGAIN: Duration = Duration::from_hours(24);
@@ -106,12 +110,20 @@ impl Worker for TrailWriter {
                 let written = spawn_blocking(move || write_next(log, &admin)).await?;
                 match written {
                     Ok((log, is_all)) => {
+                        if self.parts.refused.get() != 0 {
+                            self.accept();
+                        }
                         self.state = State::Good(log, since);
                         Ok(if is_all {
                             WorkerStep::Idle(PAUSE)
                         } else {
                             WorkerStep::Again
                         })
+                    }
+                    // What was appended in part is cut when the log is read anew.
+                    Err(LogError::Disk(error)) if error.severity() == DiskSeverity::NoSpace => {
+                        self.refuse(&LogError::Disk(error));
+                        Ok(WorkerStep::Idle(FULL))
                     }
                     Err(LogError::Disk(error)) => {
                         self.refuse(&LogError::Disk(error));
@@ -128,7 +140,6 @@ impl Worker for TrailWriter {
                 });
                 match opened.await? {
                     Ok(log) => {
-                        self.accept();
                         self.state = State::Good(log, now);
                         Ok(WorkerStep::Again)
                     }

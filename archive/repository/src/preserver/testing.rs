@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use archive_daemon::clock::ManualClock;
-use archive_daemon::{DaemonSettings, Metrics, NotifySettings, Period};
+use archive_daemon::{ByteSize, DaemonSettings, Metrics, NotifySettings, Period};
 use archive_ledger::admin::Admin;
 use archive_model::{ReplicaId, ReplicaKind};
 use archive_rpc::RpcSettings;
@@ -75,6 +75,8 @@ pub(crate) fn settings(data: &Path, trust: &Path) -> Settings {
             signing_key: "none".into(),
             trust: trust.to_owned(),
             stall: Period::from_secs(30),
+            least_rate: ByteSize::from_bytes(100),
+            reserve: ByteSize::from_bytes(0),
             md5: false,
             allow_single: false,
             export: Period::from_secs(0),

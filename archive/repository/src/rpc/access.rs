@@ -161,6 +161,18 @@ impl Access for Door {
             anomalies: fields::anomaly_count_messages(&anomalies),
             held: self.preserver.held_at_all().unwrap_or_default(),
             drains: self.drains(),
+            problems: self.own_problems(),
         }))
+    }
+}
+
+impl Door {
+    /// Returns what is wrong with the repository itself.
+    fn own_problems(&self) -> Vec<String> {
+        let audit = (self.audit_refused.get() != 0).then(|| {
+            "nothing is appended to the audit log, and its lines wait in the admin data: see the log of the repository"
+                .to_owned()
+        });
+        self.room.shortage().into_iter().chain(audit).collect()
     }
 }

@@ -4,7 +4,7 @@ use archive_decisions::store::{Claim, ReplicaRecord};
 use archive_ledger::admin::Admin;
 use archive_model::{ArchiveError, Digests, FileName, ReplicaId};
 use archive_proof::{Admission, Envelope};
-use archive_rpc::{CallErrorKind, Identity, IdleTimeout, InvalidMessage, Role};
+use archive_rpc::{CallErrorKind, Identity, IdleTimeout, InvalidMessage, LeastRate, Role};
 use archive_stores::coordinator::Times;
 use archive_stores::depositor::{Chunk, DepositReply, DepositRequest, DepositStream};
 use proto_archive::wire::ingest_server::Ingest;
@@ -25,8 +25,10 @@ impl Ingest for Door {
         request: Request<Streaming<wire::StoreRequest>>,
     ) -> Result<Response<AnswerStream<wire::StoreResponse>>, Status> {
         let who = depositor(&*Identity::from_request(&request)?)?;
-        let mut steps =
-            IdleTimeout::new(request.into_inner(), self.settings.stall.duration()).fuse();
+        self.room.refuse_without_room()?;
+        let least = self.settings.least_rate.bytes();
+        let steps = IdleTimeout::new(request.into_inner(), self.settings.stall.duration());
+        let mut steps = LeastRate::new(steps, least, sent as SentBytes).fuse();
         let first = steps
             .next()
             .await
@@ -172,10 +174,22 @@ fn claim(open: &Open) -> Result<Claim, Status> {
     })
 }
 
+/// What measures a message of a depositor.
+type SentBytes = fn(&wire::StoreRequest) -> usize;
+
+/// The messages of a depositor.
+type Steps = Fuse<LeastRate<IdleTimeout<Streaming<wire::StoreRequest>>, SentBytes>>;
+
+/// Returns the bytes of the file in a message.
+fn sent(message: &wire::StoreRequest) -> usize {
+    match &message.step {
+        Some(Step::Data(bytes)) => bytes.len(),
+        Some(Step::Open(_) | Step::Close(_)) | None => 0,
+    }
+}
+
 /// Returns the messages of the depositor after `open`.
-fn chunks(
-    steps: Fuse<IdleTimeout<Streaming<wire::StoreRequest>>>,
-) -> impl tokio_stream::Stream<Item = Result<Chunk, String>> {
+fn chunks(steps: Steps) -> impl tokio_stream::Stream<Item = Result<Chunk, String>> {
     steps.map(|message| match message {
         Err(status) => Err(status.message().to_owned()),
         Ok(message) => match message.step {

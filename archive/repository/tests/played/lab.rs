@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use archive_daemon::{
-    Chance, Clock, Daemon, DaemonSettings, NotifySettings, Period, StartError, Tasks,
+    ByteSize, Chance, Clock, Daemon, DaemonSettings, NotifySettings, Period, StartError, Tasks,
 };
 use archive_decisions::store::{Content, FileRecord, NamePhase, ReplicaRecord};
 use archive_durable::{directory, replace_file, replace_secret};
@@ -116,6 +116,8 @@ impl Lab {
                 signing_key: self.at("signing.pem"),
                 trust: self.at("trust.json"),
                 stall: Period::from_secs(5),
+                least_rate: ByteSize::from_bytes(100),
+                reserve: ByteSize::from_bytes(0),
                 md5: false,
                 allow_single: true,
                 export: Period::from_secs(0),

@@ -5,9 +5,10 @@ use std::time::Duration;
 use archive_ledger::admin::AdminError;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::act::FileDecision;
-use super::{Coordinator, Step, Wake};
+use super::{Coordinator, CoordinatorError, Step, Wake};
 
 /// The most messages that are taken in one round, and the most decisions that may wait.
 const ROUND: usize = 256;
@@ -20,11 +21,20 @@ type Deferral = Option<(Vec<FileDecision>, Instant)>;
 
 impl Coordinator {
     /// Runs until every sender of messages is gone or `stop` is cancelled. Blocks: for a thread of its own.
-    pub fn run_rounds(
-        mut self,
-        runtime: &Handle,
-        stop: &tokio_util::sync::CancellationToken,
-    ) -> Step<()> {
+    pub fn run_rounds(mut self, runtime: &Handle, stop: &CancellationToken) -> Step<()> {
+        loop {
+            match self.run_while_there_is_room(runtime, stop) {
+                Err(CoordinatorError::Admin(full)) if full.is_full_disk() => {
+                    if !self.wait_for_room(&full, runtime, stop)? {
+                        return Ok(());
+                    }
+                }
+                ended => return ended,
+            }
+        }
+    }
+
+    fn run_while_there_is_room(&mut self, runtime: &Handle, stop: &CancellationToken) -> Step<()> {
         self.resume_files()?;
         let mut deferred: Deferral = None;
         loop {
@@ -96,7 +106,7 @@ impl Coordinator {
         Ok(())
     }
 
-    async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Option<Wake> {
+    async fn wait(&mut self, stop: &CancellationToken) -> Option<Wake> {
         let timer = self.timers.first().cloned();
         let timer = timer.map(|(at, name)| (at, Wake::Timer(name)));
         let page = self.paging.next_due().map(|at| (at, Wake::Page));

@@ -200,7 +200,7 @@ pub(crate) fn state_line(status: &ArchiveStatus) -> String {
 
 /// Returns the problems that an operator should look at.
 fn problems(status: &ArchiveStatus) -> Vec<String> {
-    let mut problems = Vec::new();
+    let mut problems = status.problems.clone();
     if status.below_required > 0 {
         let count = status.below_required;
         problems.push(format!(
@@ -311,6 +311,7 @@ mod tests {
             anomalies: [("missing", below_required)].into(),
             held: None,
             drains: Vec::new(),
+            problems: Vec::new(),
         };
         let good = node(true, vec![volume(None, false), volume(Some("gone"), true)]);
         assert_eq!(
@@ -384,6 +385,7 @@ mod tests {
             anomalies: [].into(),
             held: None,
             drains: Vec::new(),
+            problems: Vec::new(),
         };
         for (sites, is_said) in [
             (&[("aarhus", true, true), ("aarhus", true, true)][..], true),
