@@ -18,6 +18,7 @@ mod people;
 mod preservation;
 mod roles;
 mod salvage;
+mod schedules;
 mod visits;
 mod volumes;
 mod waits;

@@ -7,11 +7,19 @@ use std::time::Duration;
 use archive_client::{Access, FileRange, Ingest, StoreEvent};
 use archive_db::{DbError, fault};
 use archive_ledger::admin::{Admin, AdminError};
+use bytes::Bytes;
 use proto_archive::wire::access_client::AccessClient;
-use proto_archive::wire::{GetRequest, ListRequest};
+use proto_archive::wire::check_request::Kind;
+use proto_archive::wire::ingest_client::IngestClient;
+use proto_archive::wire::store_request::{Open, Step};
+use proto_archive::wire::store_response::Step as Answer;
+use proto_archive::wire::{CheckRequest, GetRequest, ListRequest, StoreRequest, StoreResponse};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
+use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
+use super::preservation::{check, of};
 use super::visits::{deposit, get, name, noise, store};
 use super::wire::Wire;
 use super::world::{
@@ -24,6 +32,12 @@ const THREADS: usize = 16;
 
 /// The number of callers that do not read.
 const UNREAD: usize = 24;
+
+/// The number of uploads that send next to nothing: more than a connection carries calls, and than there are threads.
+const SLOW: usize = 300;
+
+/// Those of one caller.
+const SLOW_CALLS: usize = 100;
 
 /// More files than fit into what is sent before anybody has to read.
 const FILES: usize = 12_000;
@@ -123,6 +137,63 @@ fn unread_answers_do_not_stop_the_archive() {
         }
         assert!(count > FILES, "who reads late gets all: {count}");
         drop((lists, reads));
+    });
+}
+
+/// Begins to store a file, sends a byte of it, and keeps the rest.
+async fn begin_upload(
+    cluster: &Cluster,
+    number: usize,
+) -> (mpsc::Sender<StoreRequest>, Streaming<StoreResponse>) {
+    let (steps, requests) = mpsc::channel(2);
+    let open = Open {
+        name: format!("slow-{number}"),
+        size: 1 << 20,
+        no_digest: true,
+        ..Open::default()
+    };
+    let step = |step| StoreRequest { step: Some(step) };
+    steps.send(step(Step::Open(open))).await.unwrap();
+    let caller = cluster.channel(&format!("harvester/slow-{}", number / SLOW_CALLS));
+    let mut ingest = IngestClient::new(caller);
+    let stored = ingest.store(ReceiverStream::new(requests)).await;
+    let mut answers = stored.unwrap().into_inner();
+    let ready = answers.message().await.unwrap().unwrap();
+    assert!(matches!(ready.step, Some(Answer::Ready(_))), "{ready:?}");
+    let byte = Step::Data(Bytes::from_static(b"x"));
+    steps.send(step(byte)).await.unwrap();
+    (steps, answers)
+}
+
+/// Fails if a depositor that sends next to nothing keeps a thread or a place on a connection that others need.
+#[test]
+fn slow_uploads_do_not_stop_the_archive() {
+    on_a_cluster_with_threads(THREADS, async |cluster: &mut Cluster| {
+        let first = name("a.warc.gz");
+        let bytes = noise(1 << 20, 1);
+        store(cluster, &first, &bytes).await.unwrap();
+        let mut uploads = Vec::new();
+        for number in 0..SLOW {
+            uploads.push(begin_upload(cluster, number).await);
+        }
+        let others = async {
+            for number in 0..4 {
+                let second = name(&format!("b-{number}.warc.gz"));
+                store(cluster, &second, &bytes).await.unwrap();
+                let (read, ended) = get(cluster, &FileRange::whole_file(second.clone())).await;
+                ended.unwrap();
+                assert_eq!(read, bytes);
+                let names = CheckRequest {
+                    names: vec![second.to_string()],
+                    ..of(Kind::Checksums)
+                };
+                let checked = check(cluster, names).await.unwrap();
+                assert_eq!(checked.found(), [""; 0]);
+            }
+            turn(cluster, NODES[0], "heartbeat/one-1").await;
+        };
+        timeout(LONG, others).await.expect("the others are served");
+        drop(uploads);
     });
 }
 
