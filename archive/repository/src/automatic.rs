@@ -7,6 +7,7 @@
 //!
 //! Not promised: that nothing is done twice after a restart. Confirming and repairing twice does no harm.
 
+mod findings;
 mod held;
 mod steps;
 mod turn;
@@ -21,12 +22,12 @@ use archive_daemon::{Worker, WorkerStep, WorkerStepError};
 use archive_db::DbError;
 use archive_decisions::repair::policy::{Case, RepairDecision, Surroundings, decide_repair};
 use archive_ledger::anomalies::AnomalyRow;
-use archive_model::{
-    AnomalyKind, Backoff, CopyCondition, Finder, NodeId, NodeKey, NodeState, ReplicaId, time_after,
-};
+use archive_model::{AnomalyKind, Backoff, Finder, NodeKey, NodeState, ReplicaId, time_after};
 use archive_rpc::CallError;
 use jiff::Timestamp;
 use parking_lot::{Mutex, MutexGuard};
+
+use findings::NodeFindings;
 
 use crate::preserver::{LookContext, Preserver};
 use crate::tables::with_tables;
@@ -51,8 +52,7 @@ const LONGEST_PAUSE: Duration = Duration::from_hours(6);
 pub(crate) struct Automatic {
     own: Preserver,
     volumes: Arc<Volumes>,
-    /// The stamp of each node's findings when they were last filed.
-    stamps: BTreeMap<NodeKey, u64>,
+    findings: Arc<NodeFindings>,
     hands: Arc<Mutex<RepairsUnderWay>>,
     /// The anomaly that was started last: the next round continues after it.
     last: Option<AnomalyRow>,
@@ -71,7 +71,7 @@ impl Automatic {
         Self {
             own,
             volumes,
-            stamps: BTreeMap::new(),
+            findings: Arc::default(),
             hands: Arc::default(),
             last: None,
         }
@@ -95,15 +95,7 @@ impl Automatic {
                     replica: replica.clone(),
                     node: node.node.clone(),
                 };
-                if self.stamps.get(&key) == Some(&node.findings_stamp) {
-                    continue;
-                }
-                match self.file_findings(replica, &node.node).await {
-                    Ok(()) => drop(self.stamps.insert(key, node.findings_stamp)),
-                    Err(error) => {
-                        tracing::warn!(%replica, node = %node.node, %error, "cannot read the findings of a node");
-                    }
-                }
+                self.file_findings(key, node.findings_stamp);
             }
         }
         Ok(())
@@ -118,33 +110,33 @@ impl Automatic {
         self.own.instruments.show_oldest(replica, oldest);
     }
 
-    /// Files the findings of a node's scrub. Files that seem missing or unexpected are looked at a second time.
-    async fn file_findings(&self, replica: &ReplicaId, node: &NodeId) -> Result<(), CallError> {
-        let calls = &self.own.archive.calls;
-        let opening = calls.replicas.list_findings(replica, node);
-        let mut pages = calls.answered_call(opening).await?;
+    /// Files what is new among the findings of a node, in a task of its own: however many there are, the others are
+    /// repaired meanwhile.
+    fn file_findings(&self, key: NodeKey, stamp: u64) {
+        let now = self.own.archive.now();
+        let Some(filed) = self.findings.take_turn(&key, stamp, now) else {
+            return;
+        };
+        let own = self.own.clone();
+        let findings = Arc::clone(&self.findings);
         let look_context = self.look_context(Finder::Scrub, false);
-        loop {
-            let page = calls.answered_call(pages.next()).await?;
-            for found in page.items {
-                match found.condition {
-                    CopyCondition::Present => {}
-                    CopyCondition::Damaged { .. } => {
-                        let filing =
-                            self.own
-                                .file_verified(replica, &found.name, &found, &look_context);
-                        Box::pin(filing).await?;
-                    }
-                    CopyCondition::Missing | CopyCondition::Unexpected => {
-                        let looking = self.own.look_and_file(replica, &found.name, &look_context);
-                        Box::pin(looking).await?;
-                    }
-                }
+        let stop = self.own.archive.tasks.stop_token();
+        self.own.archive.tasks.spawn_once("findings", async move {
+            let begin = own.archive.calls.clock.instant();
+            let filing = own.file_findings(&key, filed, &look_context);
+            let (filed, ended) = tokio::select! {
+                () = stop.cancelled() => return,
+                ended = Box::pin(filing) => ended,
+            };
+            if let Err(error) = &ended {
+                let NodeKey { replica, node } = &key;
+                tracing::warn!(%replica, %node, %error, "cannot read the findings of a node");
             }
-            if page.end.is_some() {
-                return Ok(());
-            }
-        }
+            let took = own.archive.calls.clock.elapsed_since(begin);
+            let rest = rest_after(took, REST_SHARE, PAUSE);
+            let stamp = ended.is_ok().then_some(stamp);
+            findings.end_turn(key, filed, stamp, time_after(own.archive.now(), rest));
+        });
     }
 
     /// Asks the policy about every open anomaly, and starts what it decides. No table is read while no anomaly is open.

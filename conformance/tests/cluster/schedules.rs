@@ -63,9 +63,11 @@ async fn live_and_judge(cluster: &mut Cluster, seed: u64) {
     // The brake is another test's.
     cluster.node_settings = "[attic]\nremovals_per_hour = 100000\n".to_owned();
     cluster.add_node("one", "-2");
-    for node in NODES {
-        cluster.stop(node).await;
-        cluster.start(node).await;
+    // A move takes its time, in which other things happen.
+    cluster.repository_settings = "[drain]\nbytes_per_second = '2 MB'\n".to_owned();
+    for part in [NODES[0], NODES[1], REPOSITORY] {
+        cluster.stop(part).await;
+        cluster.start(part).await;
     }
     cluster.start("bitarchive-one-2").await;
     until_live(cluster, "one", 2).await;

@@ -76,7 +76,10 @@ pub struct Anomalies {
     clock: Clock,
     open: Table<Key, AnomalyRecord>,
     log: Table<u64, ClosedAnomaly>,
-    running: Mutex<AnomalyFigures>,
+    /// Held over each reading, decision and commit.
+    writing: Mutex<()>,
+    /// Held for moments only, so that who asks for a number waits for no disk.
+    figures: Mutex<AnomalyFigures>,
     changed: watch::Sender<u64>,
 }
 
@@ -111,14 +114,16 @@ impl Anomalies {
             clock,
             open,
             log,
-            running: Mutex::new(running),
+            writing: Mutex::default(),
+            figures: Mutex::new(running),
             changed: watch::Sender::new(0),
         })
     }
 
     /// Files the anomalies that a look found, and closes those that it could have found and did not.
     pub fn file_look(&self, filing: Filing<'_>, look: &Look) -> Result<LookResult, DbError> {
-        self.file(&mut self.running(), filing, look)
+        let _alone = self.writing.lock();
+        self.file(filing, look)
     }
 
     /// Files and closes as [`Anomalies::file_look`] does if `is_so` returns `true` for the file's record and the anomalies
@@ -130,24 +135,20 @@ impl Anomalies {
         look: &Look,
         is_so: impl FnOnce(Option<&FileRecord>, &[AnomalyRow]) -> bool,
     ) -> Result<Option<LookResult>, DbError> {
-        let mut running = self.running();
+        let _alone = self.writing.lock();
         let row = self.admin.file(filing.file)?;
         let filed = self.rows_of(filing.file)?;
         if !is_so(row.as_ref().map(|row| &row.record), &filed) {
             return Ok(None);
         }
-        self.file(&mut running, filing, look).map(Some)
+        self.file(filing, look).map(Some)
     }
 
-    fn file(
-        &self,
-        running: &mut AnomalyFigures,
-        filing: Filing<'_>,
-        look: &Look,
-    ) -> Result<LookResult, DbError> {
+    /// Files what a look found; the caller writes alone.
+    fn file(&self, filing: Filing<'_>, look: &Look) -> Result<LookResult, DbError> {
         let filed = self.filed(filing.file, filing.replica)?;
-        let changes = compare_kinds(&filed, look, self.clock.now(), running.next_id);
-        self.write(running, filing, &changes)?;
+        let changes = compare_kinds(&filed, look, self.clock.now(), self.figures().next_id);
+        self.write(filing, &changes)?;
         let mut found = LookResult::default();
         for change in changes {
             let row = |filed: AnomalyRecord| AnomalyRow {
@@ -172,7 +173,7 @@ impl Anomalies {
 
     /// Notes that these groups of a file were found good in some copy: they are not lost any more.
     pub fn found_again(&self, file: &FileName, good: &Groups, who: &str) -> Result<(), DbError> {
-        let mut running = self.running();
+        let _alone = self.writing.lock();
         for row in self.rows_of(file)? {
             let change = found_again(&row.filed, good);
             let filing = Filing {
@@ -180,7 +181,7 @@ impl Anomalies {
                 replica: &row.replica,
                 who,
             };
-            self.write(&mut running, filing, change.as_slice())?;
+            self.write(filing, change.as_slice())?;
         }
         Ok(())
     }
@@ -192,7 +193,7 @@ impl Anomalies {
         most: &AnomalyKind,
         (why, who): (&str, &str),
     ) -> Result<bool, DbError> {
-        let mut running = self.running();
+        let _alone = self.writing.lock();
         let still = self.open.get(&key(row))?;
         let is_it =
             |still: &AnomalyRecord| still.id == row.filed.id && is_within(&still.kind, most);
@@ -213,16 +214,19 @@ impl Anomalies {
         changes.note_line(self.line(filing(row, who), what));
         let before = self.filed(&row.file, &row.replica)?;
         self.admin.commit_changes(changes)?;
-        running.subtract(&old);
-        running.add(&new);
-        running.count_open(&row.replica, &before, &self.filed(&row.file, &row.replica)?);
+        let after = self.filed(&row.file, &row.replica)?;
+        let mut figures = self.figures();
+        figures.subtract(&old);
+        figures.add(&new);
+        figures.count_open(&row.replica, &before, &after);
+        drop(figures);
         self.notify_change();
         Ok(true)
     }
 
     /// Remembers what came of an attempt to repair one.
     pub fn note_anomaly(&self, row: &AnomalyRow, note: &str) -> Result<(), DbError> {
-        let _running = self.running();
+        let _alone = self.writing.lock();
         let Some(old) = self
             .open
             .get(&key(row))?
@@ -297,13 +301,13 @@ impl Anomalies {
 
     /// Returns the number of open anomalies by kind, without the accepted ones.
     pub fn count_kinds(&self) -> BTreeMap<AnomalyClass, u64> {
-        self.running().kinds.clone()
+        self.figures().kinds.clone()
     }
 
     /// Returns the number of files of a replica that are damaged or absent, however long ago that was found, or were so
     /// within the last day. Anomalies that people live with do not count.
     pub fn found_today(&self, replica: &ReplicaId) -> u64 {
-        self.running().found_today(replica, self.clock.now())
+        self.figures().found_today(replica, self.clock.now())
     }
 
     /// Changes whenever something is filed or closed.
@@ -317,12 +321,8 @@ impl Anomalies {
         rows.map(|row| row.map(|(_, filed)| filed)).collect()
     }
 
-    fn write(
-        &self,
-        running: &mut AnomalyFigures,
-        filing: Filing<'_>,
-        changes: &[AnomalyChange],
-    ) -> Result<(), DbError> {
+    /// Writes changes and counts them; the caller writes alone.
+    fn write(&self, filing: Filing<'_>, changes: &[AnomalyChange]) -> Result<(), DbError> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -386,26 +386,28 @@ impl Anomalies {
             }
         }
         self.admin.commit_changes(batch)?;
+        let after = self.filed(filing.file, filing.replica)?;
+        let mut figures = self.figures();
         for change in changes {
             match change {
                 AnomalyChange::File(new) => {
-                    running.next_id = running.next_id.max(new.id.saturating_add(1));
-                    running.add(new);
+                    figures.next_id = figures.next_id.max(new.id.saturating_add(1));
+                    figures.add(new);
                 }
                 AnomalyChange::Update(new) | AnomalyChange::Reopen(new) => {
                     if let Some(old) = before.iter().find(|old| old.id == new.id) {
-                        running.subtract(old);
+                        figures.subtract(old);
                     }
-                    running.add(new);
+                    figures.add(new);
                 }
                 AnomalyChange::Close(old, _) => {
-                    running.subtract(old);
-                    running.count_ended(filing.replica, old, now, now);
+                    figures.subtract(old);
+                    figures.count_ended(filing.replica, old, now, now);
                 }
             }
         }
-        let after = self.filed(filing.file, filing.replica)?;
-        running.count_open(filing.replica, &before, &after);
+        figures.count_open(filing.replica, &before, &after);
+        drop(figures);
         self.notify_change();
         Ok(())
     }
@@ -424,8 +426,8 @@ impl Anomalies {
             .send_modify(|count| *count = count.wrapping_add(1));
     }
 
-    fn running(&self) -> MutexGuard<'_, AnomalyFigures> {
-        self.running.lock()
+    fn figures(&self) -> MutexGuard<'_, AnomalyFigures> {
+        self.figures.lock()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The service `Ingest`.
 
+use std::sync::Arc;
+
 use archive_decisions::store::{Claim, ReplicaRecord};
 use archive_ledger::admin::Admin;
 use archive_model::{ArchiveError, Digests, FileName, ReplicaId};
@@ -16,7 +18,8 @@ use tokio_stream::{StreamExt, adapters::Fuse};
 use tokio_util::sync::CancellationToken;
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{AnswerStream, Door, admin_failed, convert};
+use super::{AnswerStream, Door, convert};
+use crate::tables::with_tables;
 
 #[tonic::async_trait]
 impl Ingest for Door {
@@ -52,7 +55,7 @@ impl Ingest for Door {
             return Err(CallErrorKind::Unavailable.to_status("the repository is stopping"));
         }
         let admin = self.archive.admin.clone();
-        let answers = ReceiverStream::new(answers).map(move |reply| answer(&admin, reply));
+        let answers = ReceiverStream::new(answers).then(move |reply| answer(admin.clone(), reply));
         Ok(Response::new(Box::pin(answers)))
     }
 
@@ -64,11 +67,12 @@ impl Ingest for Door {
         let asked = request.into_inner().name;
         let name = fields::file_name("name", &asked)?;
         let unknown = || fields::to_status(&ArchiveError::NotFound(asked.clone()));
-        let row = self
-            .archive
-            .admin
-            .file(&name)
-            .map_err(|error| admin_failed(&error))?
+        let admin = self.archive.admin.clone();
+        let anomalies = Arc::clone(&self.archive.anomalies);
+        let of = name.clone();
+        let read = with_tables(move || Ok((admin.file(&of)?, anomalies.rows_of(&of)?)));
+        let (row, filed) = read.await?;
+        let row = row
             // A file that was not received completely is not in the archive.
             .filter(|row| row.record.content.is_some())
             .ok_or_else(unknown)?;
@@ -81,8 +85,6 @@ impl Ingest for Door {
                 .read_admission(text)
                 .map(|admission| admission.admitted.to_string())?,
         };
-        let filed = self.archive.anomalies.rows_of(&name);
-        let filed = filed.map_err(|error| admin_failed(&error))?;
         let now = self.archive.standing.current_snapshot();
         let retries = self.retries.retry_times(&name);
         let silence = |id: &ReplicaId, copy: &ReplicaRecord| self.find_silence(id, copy);
@@ -203,15 +205,16 @@ fn chunks(steps: Steps) -> impl tokio_stream::Stream<Item = Result<Chunk, String
 }
 
 /// Returns another file whose name differs only in case. An error is logged: the receipt does not depend on it.
-fn similar(admin: &Admin, name: &FileName) -> String {
-    let found = admin.find_similar(name).unwrap_or_else(|error| {
+async fn similar(admin: Admin, name: FileName) -> String {
+    let found = with_tables(move || admin.find_similar(&name)).await;
+    let found = found.unwrap_or_else(|error| {
         tracing::error!(%error, "cannot read the index of similar names");
         None
     });
     found.map(|other| other.to_string()).unwrap_or_default()
 }
 
-fn answer(admin: &Admin, reply: DepositReply) -> Result<wire::StoreResponse, Status> {
+async fn answer(admin: Admin, reply: DepositReply) -> Result<wire::StoreResponse, Status> {
     use wire::store_response::{Ready, Step, Stored};
     let step = match reply {
         DepositReply::Ready { upload, offset } => Step::Ready(Ready {
@@ -224,7 +227,7 @@ fn answer(admin: &Admin, reply: DepositReply) -> Result<wire::StoreResponse, Sta
             replicas: convert::wire_replicas(&custody.record, &Times::new()),
             receipt: custody.receipt,
             already: custody.already,
-            similar_name: similar(admin, &custody.record.name),
+            similar_name: similar(admin, custody.record.name).await,
         }),
     };
     Ok(wire::StoreResponse { step: Some(step) })
