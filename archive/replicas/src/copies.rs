@@ -8,13 +8,13 @@
 use std::ops::Range;
 
 use archive_model::{CopySelector, FileCopy, FileName, Gap, NodeId, ReplicaId, Root, SilentPart};
-use archive_rpc::{CallError, CallErrorKind, InvalidMessage};
+use archive_rpc::{CallError, CallErrorKind, ConnectError, InvalidMessage};
 use bytes::Bytes;
 use jiff::Timestamp;
 use proto_archive::{convert as fields, wire};
 use tonic::Streaming;
 
-use crate::dialer::Lane;
+use crate::dialer::LaneUse;
 
 use super::{Replicas, gap_is_given_up, gaps_within, is_given_up};
 
@@ -44,7 +44,7 @@ pub struct Segment {
 #[derive(Debug)]
 pub struct ReadSegments {
     segments: Streaming<wire::Segment>,
-    _lane: Lane,
+    _use: LaneUse,
 }
 
 /// A second read of a whole copy.
@@ -160,7 +160,7 @@ impl Replicas {
         answer
             .map(|answer| ReadSegments {
                 segments: answer.into_inner(),
-                _lane: lane,
+                _use: lane.note_use(),
             })
             .map_err(|error| self.call_failed(replica, node, error))
     }
@@ -175,12 +175,20 @@ impl Replicas {
         }: CopySelector<'_>,
         name: &FileName,
     ) -> Result<Verification, CallError> {
-        let mut client = self.node_client(replica, node).await?;
         let request = wire::VerifyRequest {
             name: name.to_string(),
             volume: volume.map(ToString::to_string).unwrap_or_default(),
         };
-        let answer = client.verify(request).await;
+        let mut client = self.node_client(replica, node).await?;
+        let mut answer = client.verify(request.clone()).await;
+        if let Err(status) = &answer
+            && ConnectError::within(status).is_some()
+        {
+            // There was no connection: perhaps since long, and the node is back.
+            drop(self.call_failed(replica, node, status.clone()));
+            client = self.node_client(replica, node).await?;
+            answer = client.verify(request).await;
+        }
         answer
             .map(|answer| Verification(answer.into_inner()))
             .map_err(|error| self.call_failed(replica, node, error))

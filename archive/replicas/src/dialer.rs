@@ -31,17 +31,26 @@ struct DialledNode {
     lanes: Vec<Lane>,
 }
 
-/// A connection to a node for streams of bytes. Each stream holds a clone until it has ended.
+/// A connection to a node for streams of bytes. Each stream holds its [`LaneUse`] until it has ended.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
     pub(crate) client: NodeClient<Channel>,
-    users: Arc<()>,
+    users: LaneUse,
 }
+
+/// Counts as a stream on a connection while it is held.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LaneUse(Arc<()>);
 
 impl Lane {
     /// Returns the number of streams on it, if the dialer holds it too.
     fn streams(&self) -> usize {
-        Arc::strong_count(&self.users) - 1
+        Arc::strong_count(&self.users.0) - 1
+    }
+
+    /// Counts a stream.
+    pub(crate) fn note_use(&self) -> LaneUse {
+        self.users.clone()
     }
 }
 
@@ -111,7 +120,7 @@ impl Dialer {
         }
         let lane = Lane {
             client: self.client(node, endpoint)?,
-            users: Arc::default(),
+            users: LaneUse::default(),
         };
         dialled.lanes.push(lane.clone());
         Ok(lane)

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::Streaming;
 
-use crate::dialer::Lane;
+use crate::dialer::{Lane, LaneUse};
 
 /// A node that was chosen for an upload.
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ impl Offer {
 pub struct ReplicaUpload {
     steps: mpsc::Sender<wire::UploadRequest>,
     answers: Streaming<wire::UploadResponse>,
-    _lane: Lane,
+    _use: LaneUse,
 }
 
 impl ChosenNode {
@@ -89,7 +89,7 @@ impl ChosenNode {
                 upload: ReplicaUpload {
                     steps,
                     answers,
-                    _lane: self.lane.clone(),
+                    _use: self.lane.note_use(),
                 },
             })),
         }

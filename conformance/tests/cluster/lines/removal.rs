@@ -47,6 +47,8 @@ fn removal_with_lost_answer_is_done_once() {
         store(cluster, &file, &bytes).await.unwrap();
         let request = asked(cluster, &file, &bytes).await;
         let copy = cluster.copy("two", &file);
+        // The line to the node is there before it falls silent.
+        check(cluster, of(Kind::Checksums)).await.unwrap();
         lines.node.hold_only(Silence::Answers);
         let connections = lines.node.connections();
         let meanwhile = async {
