@@ -103,11 +103,20 @@ impl Compiler {
             .spawn()
             .map_err(|error| untried(&error))?;
         let mut child = CompilerProcess(child);
-        if let Some(mut input) = child.0.stdin.take() {
-            // A process that ended before it has read all says below why.
-            _ = input.write_all(bytes);
-        }
-        let status = self.wait(&mut child.0, control)?;
+        let input = child.0.stdin.take();
+        // One that does not read its input has the same time as one that computes, and ends as that does.
+        let status = thread::scope(|scope| {
+            scope.spawn(move || {
+                // A process that ended before it has read all says below why.
+                _ = input.map(|mut input| input.write_all(bytes));
+            });
+            let ended = self.wait(&mut child.0, control);
+            if ended.is_err() {
+                // Its input is closed by that, and the writer ends.
+                _ = child.0.kill();
+            }
+            ended
+        })?;
         let mut said = String::new();
         if let Some(output) = child.0.stdout.take() {
             // Output that cannot be read says nothing; the exit code does.

@@ -142,7 +142,9 @@ impl Replica for Door {
         let mut avoid = convert::node_ids("avoid", &request.avoid)?;
         let found = self.find(&name, false).await;
         let mut homes = homes(&found.entries)?;
+        let mut unasked = Vec::new();
         for gap in found.gaps {
+            let said = gap.to_string();
             // A disk that bears no id may be any volume of its node.
             match (gap.node, gap.volume.as_ref().and_then(VolumeName::id)) {
                 // The node is busy until it can say whether it has the file, and no other node gets a second copy
@@ -154,6 +156,7 @@ impl Replica for Door {
                 // A node that cannot say whether it has the file cannot take it either.
                 (Some(node), None) => {
                     avoid.insert(node);
+                    unasked.push(said);
                 }
                 (_, Some(_)) | (None, None) => {}
             }
@@ -176,7 +179,7 @@ impl Replica for Door {
             }
             Err(error) => {
                 self.instruments.not_placed.inc();
-                Err(convert::no_place(&self.settings.replica, error))
+                Err(convert::no_place(&self.settings.replica, error, &unasked))
             }
         }
     }

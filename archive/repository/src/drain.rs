@@ -17,15 +17,16 @@ mod follow;
 mod one;
 mod pass;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use archive_daemon::worker::rest_after;
 use archive_daemon::{Worker, WorkerStep, WorkerStepError};
 use archive_ledger::standing::{DrainRow, DrainSource, StandingSnapshot};
-use archive_model::ReplicaKind;
+use archive_model::{FileName, ReplicaKind};
 use archive_stores::transfer::Pace;
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 pub(crate) use board::DrainBoard;
@@ -61,6 +62,8 @@ pub(crate) struct DrainContext {
     pub(crate) own: Preserver,
     pub(crate) board: DrainBoard,
     pub(crate) pace: Pace,
+    /// The files of which the trail says already that their old copies are to be put aside.
+    pub(crate) announced: Mutex<BTreeSet<FileName>>,
 }
 
 /// The run of one drain.

@@ -133,7 +133,9 @@ impl Membership {
         let now = self.archive.standing.current_snapshot();
         for volume in volumes_in_service(replica, heard) {
             if now.volumes.contains_key(&volume) {
-                match self.archive.calls.replicas.tell_retired(&volume).await {
+                let calls = &self.archive.calls;
+                let telling = calls.replicas.tell_retired(&volume);
+                match calls.answered_call(telling).await {
                     Ok(()) => tracing::info!(%volume, "a node retires a volume"),
                     Err(error) => {
                         tracing::debug!(%volume, %error, "cannot retire a volume on its node yet");

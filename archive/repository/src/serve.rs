@@ -19,6 +19,7 @@ use archive_stores::copier::Copier;
 use archive_stores::mail::{CoordinatorMessage, Mail};
 use archive_stores::metrics::Stores;
 use archive_stores::transfer::{Pace, ResumePoints, Transfers};
+use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
@@ -225,6 +226,7 @@ impl Start {
                 own: preserver.clone(),
                 board: drains.clone(),
                 pace: Pace::new(self.daemon.clock.clone(), rate),
+                announced: Mutex::default(),
             }))?;
         Ok(drains)
     }

@@ -158,15 +158,19 @@ pub(super) fn wire_gaps(replica: &ReplicaId, gaps: &[ReplicaGap]) -> Vec<wire::G
     gaps.iter().map(write).collect()
 }
 
-/// Writes why a file has no place.
-pub(super) fn no_place(replica: &ReplicaId, error: NoPlace) -> Status {
+/// Writes why a file has no place; `unasked` says which nodes could not say whether they have it, and why.
+pub(super) fn no_place(replica: &ReplicaId, error: NoPlace, unasked: &[String]) -> Status {
     let kind = match error {
         NoPlace::NoneAlive | NoPlace::AllTried | NoPlace::NotAccepting => {
             CallErrorKind::Unavailable
         }
         NoPlace::NoRoom { .. } => CallErrorKind::NoSpace,
     };
-    kind.to_status(format!("replica {replica}: {error}"))
+    let mut said = format!("replica {replica}: {error}");
+    if !unasked.is_empty() {
+        said = format!("{said}; it was not offered to all: {}", unasked.join("; "));
+    }
+    kind.to_status(said)
 }
 
 #[cfg(test)]

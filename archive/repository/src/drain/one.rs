@@ -394,14 +394,18 @@ impl DrainContext {
             "the copy in replica {replica} on {old} to be put into the attic there: {}",
             cause.why
         );
-        // Recorded before it is done: no act may be missing from the trail.
-        self.note(name, Some(what)).await?;
+        // Recorded before it is done: no act may be missing from the trail. Once, however often it is tried.
+        if !self.announced.lock().contains(name) {
+            self.note(name, Some(what)).await?;
+            self.announced.lock().insert(name.clone());
+        }
         let volume = old.in_replica(replica);
         let moving = archive
             .calls
             .replicas
             .put_aside(&volume, name, &root, &cause);
         let aside = archive.calls.reading_call(size, moving).await?;
+        self.announced.lock().remove(name);
         Ok(format!(
             "moved in replica {replica} from {old} to {kept}; the old copy is in the attic there as {}",
             aside.place.id
