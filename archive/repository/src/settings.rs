@@ -101,7 +101,10 @@ impl RepositorySettings {
         let pem = pem.map_err(|error| StartError::of_setting(SETTING, error))?;
         let pem = pem.ok_or_else(|| {
             let absent =
-                format!("{path}: there is no such file; put the key there, or correct the path");
+                format!(
+                    "{path}: there is no such file; put the key there, correct the path, or begin a new archive with \
+                     `holdfast repository --init`, which makes one"
+                );
             StartError::of_setting(SETTING, absent)
         })?;
         SigningKey::from_pem(&String::from_utf8_lossy(&pem))

@@ -6,8 +6,8 @@
 //! A file has the arguments of its verb and their help, then `run`, then the lines and documents that `run` prints. The
 //! rooms in reading order, from starting an archive to looking after it:
 //!
-//! - starting: `up` (a whole archive on this machine), `parts` (one part), `settings` (their settings files), `pki`
-//!   (certificates);
+//! - starting: `up` (a whole archive on this machine), `parts` (one part), `archive_keys` (with which an archive
+//!   begins), `settings` (their settings files), `pki` (certificates);
 //! - files: `store`, `get`, `list`, `stat` (where a file stands), `record` (one record of a file), `receipt` and
 //!   `verify` (the proof that a file is archived);
 //! - health: `status` (the archive at a glance), `check`, `anomalies`, `repair`, `scrub` (the reading of all copies),
@@ -21,6 +21,7 @@
 mod admin;
 mod adopt;
 mod anomalies;
+mod archive_keys;
 mod attic;
 mod audit;
 mod batch;

@@ -7,12 +7,14 @@ use archive_bitarchive::checksum::ChecksumTable;
 use archive_daemon::settings::{self, Sources};
 use archive_daemon::tasks::with_causes;
 use archive_daemon::{Daemon, DaemonSettings, RunError, Starting, run_daemon};
-use archive_ledger::admin::Admin;
+use archive_ledger::admin::{Admin, AdminRestore};
 use archive_part::PartSettings;
 use clap::Args;
 use serde::de::DeserializeOwned;
 use tools_terminal::context::CommandContext;
 use tools_terminal::exit::{Exit, Failure};
+
+use super::archive_keys::{keep_signing_key, keep_trust_file};
 
 /// The arguments that every part takes.
 #[derive(Debug, Args)]
@@ -27,7 +29,9 @@ pub(crate) struct Part {
 pub(crate) struct Repository {
     #[command(flatten)]
     part: Part,
-    /// Begin with empty admin data if there are none yet; without this option, missing admin data are an error
+    /// Begin an archive: with empty admin data, a signing key and a trust file that lists it, each where the settings
+    /// say and none is yet. Give copies of the trust file to the nodes and to who verifies receipts. Without this
+    /// option, what is missing is an error
     #[arg(long)]
     init: bool,
 }
@@ -38,7 +42,14 @@ impl Repository {
         let file = &self.part.settings;
         let settings: archive_repository::Settings = load_part_settings(file, &context.global.set)?;
         if self.init {
-            init_admin(&settings.repository.data)?;
+            let own = &settings.repository;
+            // Files that were signed already need the key that signed them.
+            let is_begun = AdminRestore::is_there(&own.data);
+            if !is_begun.map_err(|error| Failure::because_failed(error.to_string()))? {
+                let key = keep_signing_key(&own.signing_key)?;
+                keep_trust_file(&own.trust, &own.archive, &key)?;
+            }
+            init_admin(&own.data)?;
         }
         run_part(file, settings, archive_repository::serve_repository)
     }

@@ -6,7 +6,7 @@
 //! DIR/issued/SERIAL.json              what was issued to whom, so that it can be revoked by name
 //! ```
 
-mod directory;
+pub(super) mod directory;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -205,6 +205,18 @@ impl Init {
 
 impl Issue {
     fn run(self, context: &CommandContext, now: Timestamp) -> Result<Exit, Failure> {
+        let mut persons = self
+            .grants
+            .iter()
+            .filter(|grant| grant.role().is_personal());
+        if let Some(person) = persons.next()
+            && let Some(other) = persons.find(|other| other.name() != person.name())
+        {
+            let said = format!(
+                "{person} and {other} are two persons, and a certificate is of one: issue one for each"
+            );
+            return Err(Failure::wrong_usage(said));
+        }
         let pki = Directory::open(&self.dir)?;
         let hosts: Vec<&str> = self.dns.iter().map(String::as_str).collect();
         let validity = validity(now, self.days);
@@ -223,14 +235,8 @@ impl Issue {
         }
         let text = pki.authority.certificate();
         let has_authority = directory::is_there(&authorities, text.as_bytes())?;
-        let record = Record {
-            serial: issued.serial.to_string(),
-            grants: self.grants.iter().map(ToString::to_string).collect(),
-            hosts: self.dns.clone(),
-            issued: now,
-            until: time(validity.not_after)?,
-            fingerprint: issued.fingerprint.clone(),
-        };
+        let until = time(validity.not_after)?;
+        let record = Record::describe_issued(&issued, &self.grants, &hosts, now, until);
         // Known before it exists: what was handed out can be revoked.
         pki.record_certificate(&record)?;
         directory::make_directory(&self.output)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive_formats::warc::{Builder, WarcType, WarcWriter};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tools_testing::Random;
 
 use crate::archive::{Archive, wait};
@@ -268,6 +268,8 @@ fn thousand_files_are_caught_up_in_few_jobs() {
         found(&archive, &format!("n-{number:04}"), 1);
     }
     let listed = archive.json(&["batch", "list"], 0);
+    assert_eq!(listed["jobs"], json!([]), "those of people");
+    let listed = archive.json(&["batch", "list", "--all"], 0);
     let jobs = listed["jobs"].as_array().expect("jobs");
     let own: Vec<&Value> = jobs
         .iter()

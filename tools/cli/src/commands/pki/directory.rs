@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use archive_durable::{
     DiskError, directory, read_secret, read_state, replace_file, replace_secret,
 };
-use archive_rpc::{CertificateAuthority, Serial};
+use archive_rpc::{CertificateAuthority, Grant, IssuedCertificate, Serial};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tools_terminal::exit::{Exit, Failure};
@@ -15,15 +15,35 @@ use super::refused;
 
 /// The record of a certificate that was issued.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(in crate::commands) struct Record {
     pub(super) serial: String,
     /// The grants that the certificate carries, each as `role/name`.
     pub(super) grants: Vec<String>,
-    pub(super) hosts: Vec<String>,
-    pub(super) issued: Timestamp,
+    hosts: Vec<String>,
+    issued: Timestamp,
     pub(super) until: Timestamp,
     /// SHA-256 of the certificate: what the audit trail keeps.
-    pub(super) fingerprint: String,
+    fingerprint: String,
+}
+
+impl Record {
+    /// Describes a certificate that is issued now.
+    pub(in crate::commands) fn describe_issued(
+        certificate: &IssuedCertificate,
+        grants: &[Grant],
+        hosts: &[&str],
+        issued: Timestamp,
+        until: Timestamp,
+    ) -> Self {
+        Self {
+            serial: certificate.serial.to_string(),
+            grants: grants.iter().map(ToString::to_string).collect(),
+            hosts: hosts.iter().map(ToString::to_string).collect(),
+            issued,
+            until,
+            fingerprint: certificate.fingerprint.clone(),
+        }
+    }
 }
 
 /// An authority and its directory.
@@ -68,18 +88,13 @@ impl Pki {
 
     /// Notes what is issued.
     pub(super) fn record_certificate(&self, record: &Record) -> Result<(), Failure> {
-        let issued = self.path.join("issued");
-        make_directory(&issued)?;
-        let text = serde_json::to_string_pretty(record);
-        let text = text.map_err(|error| Failure::because_failed(error.to_string()))?;
-        let path = issued.join(format!("{}.json", record.serial));
-        write_new(&path, format!("{text}\n").as_bytes(), false)
+        record_in(&self.path, record)
     }
 
     /// Finds the certificates that `what` names: a serial number, `role/name` or a name.
     pub(super) fn find_certificates(&self, what: &str) -> Result<CertificateMatches, Failure> {
         let mut issued = Vec::new();
-        for record in self.records()? {
+        for record in records_in(&self.path)? {
             let is_named = |grant: &String| {
                 grant == what || grant.split_once('/').is_some_and(|(_, name)| name == what)
             };
@@ -89,31 +104,6 @@ impl Pki {
         }
         let number = what.parse().ok();
         Ok(CertificateMatches { issued, number })
-    }
-
-    fn records(&self) -> Result<Vec<Record>, Failure> {
-        let issued = self.path.join("issued");
-        if !issued.is_dir() {
-            return Ok(Vec::new());
-        }
-        let mut records = Vec::new();
-        for entry in directory::list_directory(&issued).map_err(|error| disk(&error))? {
-            let path = issued.join(&entry.name);
-            let is_record = !entry.name.to_string_lossy().starts_with('.');
-            let Some(text) = read_text(&path)?.filter(|_| is_record) else {
-                continue;
-            };
-            let record: Record = serde_json::from_str(&text).map_err(|error| {
-                let path = path.display();
-                Failure::new(
-                    Exit::Settings,
-                    format!("{path}: {error}; restore it, or revoke by serial number after moving it away"),
-                )
-            })?;
-            records.push(record);
-        }
-        records.sort_by(|a, b| (a.issued, &a.serial).cmp(&(b.issued, &b.serial)));
-        Ok(records)
     }
 }
 
@@ -147,9 +137,63 @@ impl CertificateMatches {
     }
 }
 
-/// Makes a directory that may be there.
+/// Notes what the authority in the directory `pki` issues.
+pub(in crate::commands) fn record_in(pki: &Path, record: &Record) -> Result<(), Failure> {
+    let issued = pki.join("issued");
+    make_directory(&issued)?;
+    let text = serde_json::to_string_pretty(record);
+    let text = text.map_err(|error| Failure::because_failed(error.to_string()))?;
+    let path = issued.join(format!("{}.json", record.serial));
+    write_new(&path, format!("{text}\n").as_bytes(), false)
+}
+
+/// Returns what the authority in the directory `pki` has issued.
+fn records_in(pki: &Path) -> Result<Vec<Record>, Failure> {
+    let issued = pki.join("issued");
+    if !issued.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut records = Vec::new();
+    for entry in directory::list_directory(&issued).map_err(|error| disk(&error))? {
+        let path = issued.join(&entry.name);
+        let is_record = !entry.name.to_string_lossy().starts_with('.');
+        let Some(text) = read_text(&path)?.filter(|_| is_record) else {
+            continue;
+        };
+        let record: Record = serde_json::from_str(&text).map_err(|error| {
+            let path = path.display();
+            Failure::new(
+                Exit::Settings,
+                format!(
+                    "{path}: {error}; restore it, or revoke by serial number after moving it away"
+                ),
+            )
+        })?;
+        records.push(record);
+    }
+    records.sort_by(|a, b| (a.issued, &a.serial).cmp(&(b.issued, &b.serial)));
+    Ok(records)
+}
+
+/// Forgets the certificates that ended before `now`: there is nothing to revoke.
+pub(in crate::commands) fn forget_ended(pki: &Path, now: Timestamp) -> Result<(), Failure> {
+    for record in records_in(pki)? {
+        if record.until < now {
+            let path = pki.join("issued").join(format!("{}.json", record.serial));
+            directory::remove_name(&path).map_err(|error| disk(&error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a directory that may be there, and those that lead to it.
 pub(super) fn make_directory(path: &Path) -> Result<(), Failure> {
-    directory::make_directory(path).map_err(|error| disk(&error))
+    let mut absent: Vec<&Path> = path.ancestors().collect();
+    absent.retain(|path| !path.as_os_str().is_empty() && !path.is_dir());
+    for path in absent.into_iter().rev() {
+        directory::make_directory(path).map_err(|error| disk(&error))?;
+    }
+    Ok(())
 }
 
 /// Refuses a path that bears something.

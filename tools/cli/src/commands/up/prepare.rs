@@ -16,10 +16,11 @@ use archive_model::{NodeId, ReplicaId, VolumeId};
 use jiff::Timestamp;
 use tools_terminal::exit::{Exit, Failure};
 
-use self::keys::{issue_certificates, keep_signing_key, keep_trust_file};
+use self::keys::issue_certificates;
 use self::settings::write_settings_files;
 use super::client_file::keep_client_file;
 use super::ports::Ports;
+use crate::commands::archive_keys::{keep_signing_key, keep_trust_file};
 
 /// The bitarchive replicas.
 pub(crate) const REPLICAS: [&str; 2] = ["one", "two"];
@@ -141,8 +142,8 @@ pub(crate) fn prepare_archive(
     for name in DIRECTORIES {
         make(&data.join(name))?;
     }
-    let key = keep_signing_key(data)?;
-    keep_trust_file(data, &key)?;
+    let key = keep_signing_key(&data.join("signing.key"))?;
+    keep_trust_file(&data.join("trust.json"), ARCHIVE, &key)?;
     issue_certificates(data, now)?;
     if is_new {
         let ports = first_port.map_or_else(|| Ports::for_directory(data), Ports::starting_at);

@@ -5,12 +5,12 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use archive_daemon::Chance;
 use archive_durable::{replace_file, replace_secret};
-use archive_proof::{SigningKey, TrustFile, TrustedKey};
 use archive_rpc::{CertificateAuthority, Grant, InvalidGrant, PkiError, Validity};
 use jiff::Timestamp;
 use tools_terminal::exit::{Exit, Failure};
+
+use crate::commands::pki::directory::{Record, forget_ended, record_in};
 
 use super::{
     ARCHIVE, CHECKSUM_PART, CHECKSUM_REPLICA, INDEX, REPLICAS, VIEWER, disk, secret_state, state,
@@ -25,56 +25,29 @@ const DAYS: u64 = 90;
 /// The validity of the authority.
 const AUTHORITY_DAYS: u64 = 20 * 365;
 
-/// Returns the signing key of the archive, which the first start makes.
-pub(super) fn keep_signing_key(data: &Path) -> Result<SigningKey, Failure> {
-    let path = data.join("signing.key");
-    if let Some(pem) = secret_state(&path)? {
-        let key = SigningKey::from_pem(&String::from_utf8_lossy(&pem));
-        return key
-            .map_err(|error| Failure::new(Exit::Settings, format!("{}: {error}", path.display())));
-    }
-    let key = SigningKey::from_seed(
-        Chance::system_chance()
-            .random_bytes()
-            .map_err(|error| Failure::because_failed(error.to_string()))?,
-    );
-    let pem = key
-        .to_pem()
-        .map_err(|error| Failure::because_failed(error.to_string()))?;
-    replace_secret(&path, pem.as_bytes()).map_err(|error| disk(&error))?;
-    Ok(key)
-}
-
-/// Writes the trust file with the key of the archive, unless there is one.
-pub(super) fn keep_trust_file(data: &Path, key: &SigningKey) -> Result<(), Failure> {
-    let path = data.join("trust.json");
-    if state(&path)?.is_some() {
-        return Ok(());
-    }
-    let trusted = TrustedKey {
-        archive: ARCHIVE.to_owned(),
-        public_key: key.public_key(),
-        from: Timestamp::UNIX_EPOCH,
-        until: None,
-    };
-    let text = TrustFile::new(vec![trusted]).and_then(|trust| trust.to_json());
-    let text = text.map_err(|error| Failure::because_failed(error.to_string()))?;
-    replace_file(&path, text.as_bytes()).map_err(|error| disk(&error))
-}
-
 /// Issues a certificate for every part and every person of the default set-up.
 pub(super) fn issue_certificates(data: &Path, now: Timestamp) -> Result<(), Failure> {
     let pki = data.join("pki");
     let authority = keep_authority(&pki, now)?;
+    forget_ended(&pki, now)?;
     for (file, grants) in identities() {
         let grants: Vec<Grant> = grants
             .iter()
             .map(|grant| grant.parse())
             .collect::<Result<_, _>>()
             .map_err(|error: InvalidGrant| Failure::because_failed(error.to_string()))?;
+        let hosts = ["127.0.0.1", "localhost"];
+        let validity = validity(now, DAYS);
         let issued = authority
-            .issue_certificate(&grants, &["127.0.0.1", "localhost"], validity(now, DAYS))
+            .issue_certificate(&grants, &hosts, validity)
             .map_err(|error| refused(&error))?;
+        // Known before it exists: `holdfast pki revoke` finds it by its name.
+        let until = Timestamp::try_from(validity.not_after);
+        let until = until.map_err(|error| Failure::because_failed(error.to_string()))?;
+        record_in(
+            &pki,
+            &Record::describe_issued(&issued, &grants, &hosts, now, until),
+        )?;
         replace_secret(&pki.join(format!("{file}.key")), issued.key.as_bytes())
             .map_err(|error| disk(&error))?;
         replace_file(
