@@ -18,20 +18,24 @@ use tokio::time::sleep;
 use tools_testing::Random;
 
 use self::life::{Doors, Life};
-use super::people::{people, until_live};
+use super::people::{people, status, until_live};
 use super::preservation::{anomalies, check, of};
 use super::world::{Cluster, LONG, MONITORS, NODES, REPOSITORY, eventually, on_a_patient_cluster};
 
 /// The lives in the archive of one seed.
-const LIVES: u64 = 150;
+const LIVES: u64 = 200;
 
 /// The events around these.
-const EVENTS: u64 = 8;
+const EVENTS: u64 = 10;
 
 /// The seeds of an ordinary run.
 const SEEDS: std::ops::Range<u64> = 1..3;
 
 /// Returns the seeds to run.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test is no part of the archive"
+)]
 fn seeds() -> std::ops::Range<u64> {
     let Ok(wanted) = env::var("HOLDFAST_SCHEDULES") else {
         return SEEDS;
@@ -54,17 +58,17 @@ fn random_schedules_lose_and_forget_nothing() {
         println!("seed {seed}");
         on_a_patient_cluster(async |cluster: &mut Cluster| live_and_judge(cluster, seed).await);
     }
-    let minutes = begin.elapsed().as_secs_f64() / 60.0;
-    println!("{:.0} schedules a minute", lives as f64 / minutes);
+    let seconds = begin.elapsed().as_secs().max(1);
+    println!("{} schedules a minute", 60 * lives / seconds);
 }
 
 async fn live_and_judge(cluster: &mut Cluster, seed: u64) {
     let mut random = Random::new(seed);
     // The brake is another test's.
-    cluster.node_settings = "[attic]\nremovals_per_hour = 100000\n".to_owned();
+    "[attic]\nremovals_per_hour = 100000\n".clone_into(&mut cluster.node_settings);
     cluster.add_node("one", "-2");
     // A move takes its time, in which other things happen.
-    cluster.repository_settings = "[drain]\nbytes_per_second = '2 MB'\n".to_owned();
+    "[drain]\nbytes_per_second = '2 MB'\n".clone_into(&mut cluster.repository_settings);
     for part in [NODES[0], NODES[1], REPOSITORY] {
         cluster.stop(part).await;
         cluster.start(part).await;
@@ -77,11 +81,8 @@ async fn live_and_judge(cluster: &mut Cluster, seed: u64) {
         let doors = Arc::clone(&doors);
         living.spawn(async move { Life::new(seed, number).live(&doors).await });
     }
-    disturb(cluster, &mut random).await;
+    let drained = disturb(cluster, &mut random).await;
     let lives = living.join_all().await;
-    for node in ["one-1", "one-2-1"] {
-        set_mode(cluster, node, Mode::ReadWrite).await;
-    }
     eventually("no request is under way", LONG, async || {
         doors.close_requests().await
     })
@@ -92,22 +93,31 @@ async fn live_and_judge(cluster: &mut Cluster, seed: u64) {
         settling.spawn(async move { life.settle(&doors).await });
     }
     let lives = settling.join_all().await;
-    eventually(
-        "a check finds nothing",
-        Duration::from_secs(20),
-        async || {
-            let checked = check(cluster, of(Kind::Checksums)).await;
-            let found = checked.map_err(|status| vec![status.to_string()])?.found();
-            // What a drain leaves that was cut is for an officer.
-            let mut said = found.clone();
-            for life in lives.iter().filter(|life| life.is_among(&found)) {
-                let (repaired, _) = life.repair(&doors).await;
-                said.push(format!("{}: {}; {repaired}", life.name, life.past()));
-            }
+    if let Some(node) = drained {
+        eventually("the drain ends", LONG, async || {
             cluster.advance(Duration::from_secs(5));
-            if found.is_empty() { Ok(()) } else { Err(said) }
-        },
-    )
+            let mut drains = status(cluster).await.drains.into_iter();
+            let own = drains.find(|drain| drain.node == node);
+            match own {
+                Some(drain) if !drain.drained.is_empty() => Ok(()),
+                other => Err(other),
+            }
+        })
+        .await;
+        set_mode(cluster, node, Mode::ReadWrite).await;
+    }
+    eventually("a check finds nothing", LONG, async || {
+        let checked = check(cluster, of(Kind::Checksums)).await;
+        let found = checked.map_err(|status| vec![status.to_string()])?.found();
+        // What a drain leaves that was cut is for an officer.
+        let mut said = found.clone();
+        for life in lives.iter().filter(|life| life.is_among(&found)) {
+            let (repaired, _) = life.repair(&doors).await;
+            said.push(format!("{}: {}; {repaired}", life.name, life.past()));
+        }
+        cluster.advance(Duration::from_secs(5));
+        if found.is_empty() { Ok(()) } else { Err(said) }
+    })
     .await;
     let ever = anomalies(cluster, true).await;
     let mut wrong = String::new();
@@ -119,26 +129,28 @@ async fn live_and_judge(cluster: &mut Cluster, seed: u64) {
     assert!(wrong.is_empty(), "seed {seed}:\n{wrong}");
 }
 
-/// Drains nodes and lets them be, starts parts again, and moves the time.
-async fn disturb(cluster: &mut Cluster, random: &mut Random) {
+/// Drains nodes and lets them be, starts parts again, and moves the time. Returns the node that is drained at last.
+async fn disturb(cluster: &mut Cluster, random: &mut Random) -> Option<&'static str> {
     let nodes = ["bitarchive-one-2", NODES[0], NODES[1]];
-    let mut drained = "";
+    let mut drained = None;
     for _ in 0..EVENTS {
         sleep(Duration::from_millis(random.below(200))).await;
         match random.below(8) {
-            0..3 => {
-                if !drained.is_empty() {
-                    set_mode(cluster, drained, Mode::ReadWrite).await;
+            0..4 => {
+                if let Some(node) = drained {
+                    set_mode(cluster, node, Mode::ReadWrite).await;
                 }
-                drained = ["one-1", "one-2-1"][random.index(2)];
-                set_mode(cluster, drained, Mode::Draining).await;
+                let node = ["one-1", "one-2-1"][random.index(2)];
+                set_mode(cluster, node, Mode::Draining).await;
+                drained = Some(node);
             }
-            3..5 => restart(cluster, REPOSITORY).await,
+            4 => restart(cluster, REPOSITORY).await,
             5 => restart(cluster, nodes[random.index(nodes.len())]).await,
             6 => restart(cluster, MONITORS[0]).await,
             _ => cluster.advance(Duration::from_secs(random.below(30))),
         }
     }
+    drained
 }
 
 /// Sets the mode of a node, once the repository knows of it again.

@@ -6,6 +6,7 @@ use std::fs::{self, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use archive_bitarchive::Layout;
 use archive_client::{
@@ -17,9 +18,10 @@ use proto_archive::wire::ask_request::{Act as Asked, ReinstateCopy, Remove};
 use proto_archive::wire::check_request::Kind;
 use proto_archive::wire::request_state::State as RequestStage;
 use proto_archive::wire::{
-    AdoptFileRequest, AnomalyKind, AnomalyState, AskRequest, CheckRequest, RepairRequest,
-    RequestRef, RequestState, RequestsRequest,
+    AdoptFileRequest, AnomalyKind, AnomalyState, AskRequest, AtticsRef, AtticsRequest,
+    CheckRequest, RepairRequest, RequestRef, RequestState, RequestsRequest,
 };
+use tokio::time::sleep;
 use tonic::{Code, Response, Status};
 use tools_testing::{Random, noise};
 
@@ -31,6 +33,9 @@ const REPLICA: &str = "one";
 
 /// The directories of its nodes.
 const PLACES: [&str; 2] = ["one", "one-2"];
+
+/// The longest pause between two acts, in milliseconds.
+const PAUSE: u64 = 300;
 
 /// One thing that befalls a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,10 +49,11 @@ enum Act {
     Remove,
     Reinstate,
     AdoptAlone,
+    RestoreAlone,
 }
 
 /// Several acts are there twice: these happen oftener.
-const ACTS: [Act; 12] = [
+const ACTS: [Act; 14] = [
     Act::Store,
     Act::Get,
     Act::Flip,
@@ -57,9 +63,11 @@ const ACTS: [Act; 12] = [
     Act::Repair,
     Act::Repair,
     Act::Remove,
+    Act::Remove,
     Act::Reinstate,
     Act::Reinstate,
     Act::AdoptAlone,
+    Act::RestoreAlone,
 ];
 
 /// The doors and directories of an archive, as the lives need them.
@@ -123,6 +131,15 @@ impl fmt::Display for Outcome {
     }
 }
 
+/// What two persons have decided of the file in the replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Removal {
+    Kept,
+    Removed,
+    /// What they decided last did not come to its end, as far as they know.
+    Unclear,
+}
+
 pub(super) struct Life {
     pub(super) name: FileName,
     bytes: Vec<u8>,
@@ -130,10 +147,7 @@ pub(super) struct Life {
     random: Random,
     past: Vec<String>,
     is_acknowledged: bool,
-    /// Whether two persons have removed the file from the replica, and not wanted it again.
-    is_removed: bool,
-    /// Whether what two persons decided last did not come to its end, as far as they know.
-    is_unclear: bool,
+    removal: Removal,
     /// Whether a copy that the archive had not looked at again was damaged.
     is_hurt: bool,
 }
@@ -153,8 +167,7 @@ impl Life {
             random,
             past: Vec::new(),
             is_acknowledged: false,
-            is_removed: false,
-            is_unclear: false,
+            removal: Removal::Kept,
             is_hurt: false,
         }
     }
@@ -166,6 +179,8 @@ impl Life {
 
     pub(super) async fn live(mut self, doors: &Doors) -> Self {
         for act in std::mem::take(&mut self.acts) {
+            let pause = self.random.below(PAUSE);
+            sleep(Duration::from_millis(pause)).await;
             self.pass(doors, act).await;
         }
         self
@@ -177,9 +192,10 @@ impl Life {
         if !self.is_acknowledged {
             self.pass(doors, Act::Store).await;
         }
-        if self.is_unclear {
-            self.is_removed = self.progress(doors).await == Some(ReplicaProgress::Withdrawn);
-            if self.is_removed {
+        if self.removal == Removal::Unclear {
+            self.removal = Removal::Kept;
+            if self.progress(doors).await == Some(ReplicaProgress::Withdrawn) {
+                self.removal = Removal::Removed;
                 self.pass(doors, Act::Remove).await;
             }
         }
@@ -270,14 +286,14 @@ impl Life {
                     checksum: root(&self.bytes).as_bytes().to_vec().into(),
                     last_copies: false,
                 });
-                self.decide(doors, remove, true).await
+                self.decide(doors, remove, Removal::Removed).await
             }
             Act::Reinstate => {
                 let reinstate = Asked::ReinstateCopy(ReinstateCopy {
                     name,
                     replica: REPLICA.to_owned(),
                 });
-                self.decide(doors, reinstate, false).await
+                self.decide(doors, reinstate, Removal::Kept).await
             }
             Act::AdoptAlone => {
                 let adopt = AdoptFileRequest {
@@ -287,18 +303,45 @@ impl Life {
                 let mut officer = doors.officer.clone();
                 told(async { officer.adopt(adopt).await.map(drop) }).await
             }
+            Act::RestoreAlone => self.restore_alone(doors).await,
         }
     }
 
+    /// Has one officer take what lies in an attic of the replica back.
+    async fn restore_alone(&self, doors: &Doors) -> Outcome {
+        let mut officer = doors.officer.clone();
+        told(async {
+            let mut attics = officer.attics(AtticsRequest::default()).await?.into_inner();
+            while let Some(message) = attics.message().await? {
+                let mut items = message.items.into_iter();
+                let own = items.find_map(|entry| {
+                    let item = entry.item?;
+                    let is_own = entry.replica == REPLICA && item.name == self.name.as_str();
+                    is_own.then_some(item)
+                });
+                if let Some(item) = own {
+                    let back = AtticsRef {
+                        replica: REPLICA.to_owned(),
+                        node: item.node,
+                        volume: item.volume,
+                        id: item.id,
+                        reason: "a test".to_owned(),
+                        ..AtticsRef::default()
+                    };
+                    officer.restore(back).await?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
     /// Has two persons decide whether the file is removed.
-    async fn decide(&mut self, doors: &Doors, act: Asked, is_removed: bool) -> Outcome {
+    async fn decide(&mut self, doors: &Doors, act: Asked, becomes: Removal) -> Outcome {
         let outcome = decided(doors, act).await;
         match &outcome {
-            Outcome::Done => {
-                self.is_removed = is_removed;
-                self.is_unclear = false;
-            }
-            Outcome::Unclear(_) => self.is_unclear = true,
+            Outcome::Done => self.removal = becomes,
+            Outcome::Unclear(_) => self.removal = Removal::Unclear,
             Outcome::Refused(_) => {}
         }
         outcome
@@ -361,7 +404,8 @@ impl Life {
             Err(error) => faults.push(format!("it cannot be read: {error}")),
         }
         let copies = doors.copies(&self.name);
-        let wanted = usize::from(!self.is_removed);
+        let is_removed = self.removal == Removal::Removed;
+        let wanted = usize::from(!is_removed);
         if copies.len() != wanted {
             faults.push(format!("{copies:?} are there, and not {wanted}"));
         }
@@ -370,7 +414,7 @@ impl Life {
                 faults.push(format!("{} is damaged", copy.display()));
             }
         }
-        let wanted = if self.is_removed {
+        let wanted = if is_removed {
             ReplicaProgress::Withdrawn
         } else {
             ReplicaProgress::UploadCompleted
@@ -379,7 +423,7 @@ impl Life {
         if progress != Some(wanted) {
             faults.push(format!("the record says {progress:?}, not {wanted:?}"));
         }
-        if !self.is_removed {
+        if !is_removed {
             let status = doors.depositor.stat(&self.name).await.unwrap();
             let node = node_of(&status, REPLICA).unwrap_or_default();
             let place = node.strip_suffix("-1").unwrap_or_default();
