@@ -241,16 +241,17 @@ fn odd_inodes_in_other_places_hinder_nothing() {
     readable();
 }
 
-/// Fails if a volume without one of its directories is used, does not say which call failed, or stays offline after the
-/// directory is back.
+/// Fails if a volume with a directory that cannot be listed is used, does not say which call failed, or stays offline
+/// after the directory is back.
 #[test]
 fn a_volume_that_is_not_ready_says_why() {
     let _one = ONE_AT_A_TIME.lock();
     let machine = with_files();
-    // No fault of one file: a directory of files is gone.
+    // No fault of one file, and no absence that could be made good: something else has the place of a directory.
     let file = machine.target("bad").file;
     let dir = file.parent().expect("a directory");
     std::fs::rename(dir, machine.path("away")).expect("moved");
+    std::fs::write(dir, "x").expect("written");
     let node = start(&machine);
     let problem = |node: &Node| {
         node.disks
@@ -267,6 +268,7 @@ fn a_volume_that_is_not_ready_says_why() {
         );
         node.disks.refresh_volumes(now()).expect("looked");
     }
+    std::fs::remove_file(dir).expect("removed");
     std::fs::rename(machine.path("away"), dir).expect("moved");
     node.disks.refresh_volumes(now()).expect("looked");
     serves(&node, "it came back");
